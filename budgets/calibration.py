@@ -139,14 +139,14 @@ def latest_mean(lengths: Sequence[float]) -> float:
     return float(np.exp(logs.mean()))
 
 
-def priced_phases(workload: Workload, gpu: Gpu, step: MeasuredStep, known: Coefficients) -> dict[Phase, Seconds]:
+def priced_phases(workload: Workload, gpu: Gpu, step: MeasuredStep, coefficients: Coefficients) -> dict[Phase, Seconds]:
     """Return what each phase of a measured step, a whole validation and a save are priced at, at its lengths."""
-    return {phase: known.apply(seconds) for phase, seconds in _base_seconds(workload, gpu, step).items()}
+    return {phase: coefficients.apply(seconds) for phase, seconds in _base_seconds(workload, gpu, step).items()}
 
 
 def priced_whole(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
     """Return what a whole step is priced at without validations and saves: all phases, or a split's slower side."""
-    return decisive_seconds({phase: each for phase, each in phases.items() if phase not in OUTSIDE}, traits)
+    return decisive_seconds({phase: seconds for phase, seconds in phases.items() if phase not in OUTSIDE}, traits)
 
 
 def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Timings:

@@ -27,7 +27,7 @@ Vector = NDArray[np.float64]
 DRIVERS = tuple(Driver)
 GROUPS = tuple(group for group in CONSTANTS.values() if len(group) > 1)
 PARTS: Vector = np.array(
-    [[*(driver is each for each in DRIVERS), *(driver in group for group in GROUPS), True] for driver in DRIVERS],
+    [[*(driver is other for other in DRIVERS), *(driver in group for group in GROUPS), True] for driver in DRIVERS],
     dtype=float,
 )
 
@@ -54,11 +54,11 @@ class Timings:
 def posterior(timings: Timings, before: Coefficients) -> tuple[Vector, Vector, float]:
     """Return mode and covariance of the log coefficients, and the noise."""
     # The parameters' means and widths beforehand: most machines are like those that were published, a few are not.
-    own = np.array([before.log_covariance[driver, driver] for driver in Driver])
-    shared = [own[[DRIVERS.index(driver) for driver in group]].min() / 2 for group in GROUPS]
-    own -= PARTS[:, len(DRIVERS) : -1] @ shared
+    variances = np.array([before.log_covariance[driver, driver] for driver in Driver])
+    shared = [variances[[DRIVERS.index(driver) for driver in group]].min() / 2 for group in GROUPS]
+    variances -= PARTS[:, len(DRIVERS) : -1] @ shared
     mean = np.array([*(before.log_mean[driver] for driver in Driver), *(0.0 for _ in GROUPS), 0.0])
-    sd = np.sqrt([*own, *shared, SETUP_LOG_SD**2])
+    sd = np.sqrt([*variances, *shared, SETUP_LOG_SD**2])
     p = _mode(timings, mean, sd)
     squares, informing, _ = _sum_of_squares(timings, p)
     precision, noise = _precision(p, mean, sd), math.sqrt(squares / (NOISE_PRIOR_WEIGHT + timings.shapes))

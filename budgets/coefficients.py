@@ -144,9 +144,12 @@ def shipped() -> Efficiencies:
     table = catalogue.table("efficiencies")
 
     def of(kind: str) -> dict[str, FittedFactor]:
-        found = table[kind].items()
-        return {name: FittedFactor(math.log(each["value"]), each["width"], each["workloads"]) for name, each in found}
+        factors = table[kind].items()
+        return {
+            name: FittedFactor(math.log(factor["value"]), factor["width"], factor["workloads"])
+            for name, factor in factors
+        }
 
     strangers = table["runs"]["strangers"]
-    held = strangers["held"], strangers["steps"]
-    return Efficiencies(of("constants"), of("trainers"), of("runs")["strangers"], held)
+    covered = strangers["held"], strangers["steps"]
+    return Efficiencies(of("constants"), of("trainers"), of("runs")["strangers"], covered)

@@ -87,12 +87,12 @@ def step_cost(
     or the best of which each of so many equal parts has the same split; one that is given fits, since somebody runs it.
     `engine_gpus` is the size of an inference engine, where it is known.
     """
-    known = coefficients or prior(hardware.gpu)
+    efficiencies = coefficients or prior(hardware.gpu)
     if placement is None:
         require_fit(workload, traits, hardware)
     signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)
     load = StepLoad.of(rollouts_per_prompt, prompts_per_batch, traits, signal)
-    phases_on = partial(phase_seconds, workload, hardware.gpu, traits=traits, load=load, known=known)
+    phases_on = partial(phase_seconds, workload, hardware.gpu, traits=traits, load=load, coefficients=efficiencies)
     if placement is None and traits.asynchronous:
         splits = _splits(workload, hardware, traits, rollouts_per_prompt * prompts_per_batch, parts)
         placement = _fastest(splits, phases_on)
@@ -106,14 +106,16 @@ def step_cost(
         placement=placement,
         seconds_by_phase={phase: total(seconds) for phase, seconds in phases.items()},
         step_seconds=step_seconds,
-        start_up_seconds=_start_up_seconds(workload.under(traits), hardware.gpu, placement, known, traits.execution),
-        log_sd=known.log_sd(decisive),
-        save_every_seconds=_saves(workload, hardware.gpu, placement.trainer_gpus, traits.execution, known)[1],
+        start_up_seconds=_start_up_seconds(
+            workload.under(traits), hardware.gpu, placement, efficiencies, traits.execution
+        ),
+        log_sd=efficiencies.log_sd(decisive),
+        save_every_seconds=_saves(workload, hardware.gpu, placement.trainer_gpus, traits.execution, efficiencies)[1],
     )
 
 
 def phase_seconds(
-    workload: Workload, gpu: Gpu, placement: Placement, traits: RecipeTraits, load: StepLoad, known: Coefficients
+    workload: Workload, gpu: Gpu, placement: Placement, traits: RecipeTraits, load: StepLoad, coefficients: Coefficients
 ) -> dict[Phase, Seconds]:
     """Return the expected seconds of each phase, split by what they are proportional to."""
     workload, generators, trainers = workload.under(traits), placement.generator_gpus, placement.trainer_gpus
@@ -133,8 +135,8 @@ def phase_seconds(
         Phase.SYNC: {driver: seconds / batches for driver, seconds in synced.items()},
         Phase.EVALUATE: {driver: seconds / every for driver, seconds in evaluation.items()},
     }
-    phases = {phase: known.apply(seconds) for phase, seconds in phases.items()}
-    whole, apart = _saves(workload, gpu, trainers, traits.execution, known)
+    phases = {phase: coefficients.apply(seconds) for phase, seconds in phases.items()}
+    whole, apart = _saves(workload, gpu, trainers, traits.execution, coefficients)
     if apart is not None:
         saves = min(1.0, total(decisive_seconds(phases, traits)) / apart)  # a step: no more than one
         phases[Phase.SAVE] = {driver: saves * seconds for driver, seconds in whole.items()}
@@ -142,12 +144,12 @@ def phase_seconds(
 
 
 def _saves(
-    workload: Workload, gpu: Gpu, trainers: int, execution: Execution, known: Coefficients
+    workload: Workload, gpu: Gpu, trainers: int, execution: Execution, coefficients: Coefficients
 ) -> tuple[Seconds, float | None]:
     """Return the seconds of a checkpoint, and those from one to the next; None where saving is not counted."""
     if execution.save_seconds is None:
         return {}, None
-    whole = known.apply(save_seconds(workload, gpu, trainers, execution))
+    whole = coefficients.apply(save_seconds(workload, gpu, trainers, execution))
     least = 0.0 if execution.save_share is None else total(whole) / execution.save_share
     return whole, max(execution.save_seconds, least)
 
@@ -164,9 +166,9 @@ def decisive_seconds(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> S
     return _merged(phases, (*slower, Phase.SAVE))
 
 
-def _merged(phases: Mapping[Phase, Seconds], wanted: tuple[Phase, ...]) -> Seconds:
+def _merged(phases: Mapping[Phase, Seconds], chosen: tuple[Phase, ...]) -> Seconds:
     merged: Seconds = {}
-    for phase in wanted:
+    for phase in chosen:
         for driver, seconds in phases.get(phase, {}).items():
             merged[driver] = merged.get(driver, 0.0) + seconds
     return merged
@@ -203,15 +205,15 @@ def _splits(
     if fewest is None or gpus - fewest < unit:
         raise InfeasibleError(f"{gpus} {hardware.gpu.name} leave no room for a generator beside the trainer")
     fitting = [trainers for trainers in range(fewest, gpus) if (gpus - trainers) % unit == 0]
-    own, joint = (hardware.gpu.training_unit(count * gpus) for count in (1, parts))
-    whole = [trainers for trainers in fitting if trainers % own == 0 and parts * trainers % joint == 0]
+    alone, joint = (hardware.gpu.training_unit(count * gpus) for count in (1, parts))
+    whole = [trainers for trainers in fitting if trainers % alone == 0 and parts * trainers % joint == 0]
     equal = [trainers for trainers in whole if rollouts % (parts * trainers) == 0]
-    return [Placement(parts * (gpus - each), parts * each, colocated=False) for each in equal or whole or fitting]
+    return [Placement(parts * (gpus - share), parts * share, colocated=False) for share in equal or whole or fitting]
 
 
 def _start_up_seconds(
-    workload: Workload, gpu: Gpu, placement: Placement, known: Coefficients, execution: Execution
+    workload: Workload, gpu: Gpu, placement: Placement, coefficients: Coefficients, execution: Execution
 ) -> float:
     loading = workload.model.weight_bytes / WEIGHT_LOADING_BYTES_PER_S
     first_validation = evaluate_seconds(workload, gpu, placement.generator_gpus, execution=execution)
-    return gpu.start_up_s + loading + total(known.apply(first_validation))
+    return gpu.start_up_s + loading + total(coefficients.apply(first_validation))

@@ -97,8 +97,8 @@ class Ledger:
 
     def _close(self, key: str) -> None:
         if key not in self._reservations:
-            known = ", ".join(sorted(self._reservations)) or "none"
-            raise InputError(f"'{key}' holds no reservation (open: {known}): reserve before charging or releasing")
+            open_ids = ", ".join(sorted(self._reservations)) or "none"
+            raise InputError(f"'{key}' holds no reservation (open: {open_ids}): reserve before charging or releasing")
         del self._reservations[key]
 
 

@@ -108,8 +108,12 @@ def engine_sizes(workload: Workload, gpu: Gpu, gpus: int, execution: Execution =
 
     It stays within one node where that holds the weights and one longest sequence.
     """
-    most, given = min(gpus, widest_engine(gpu)), execution.engine_gpus
-    sizes = [2**power for power in range(int(math.log2(most)) + 1)] if given is None else [given] * (given <= most)
+    most, configured = min(gpus, widest_engine(gpu)), execution.engine_gpus
+    sizes = (
+        [2**power for power in range(int(math.log2(most)) + 1)]
+        if configured is None
+        else [configured] * (configured <= most)
+    )
     needed = _engine_bytes(workload, execution)  # once: a grid asks thousands of times
     fitting = [size for size in sizes if size * gpu.usable_bytes >= needed]
     return [size for size in fitting if size <= gpu.gpus_per_node] or fitting
@@ -136,12 +140,12 @@ def roomiest(model: ModelShape, memory: float, sizes: list[int]) -> int:
 
 def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
     """Return the fewest GPUs that training fits into, or None when one sequence alone is too large for a node."""
-    found = []
+    counts = []
     for width in _widths(workload.model, gpu, gpu.gpus_per_node):
         room = gpu.usable_bytes - activation_bytes(workload, traits.execution, width)
         if room > 0:
-            found.append(max(width, math.ceil(_state_bytes(workload, traits) / room)))
-    return min(found, default=None)
+            counts.append(max(width, math.ceil(_state_bytes(workload, traits) / room)))
+    return min(counts, default=None)
 
 
 def _widths(model: ModelShape, gpu: Gpu, gpus: int) -> list[int]:
@@ -189,8 +193,8 @@ def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> 
         span = f"the {widest} GPUs that one may span" if widest > 1 else "the GPU that it may span"
         usable = _gigabytes(widest * gpu.usable_bytes)
         return f"an engine needs {engine} (weights, {sequence}), {usable} are usable on {span}"
-    beside = f" and an engine {engine} on GPUs of its own" if traits.asynchronous else ""
-    needs = f"{_gigabytes(training)} (states, activations of {sequence} or more){beside}"
+    engine_part = f" and an engine {engine} on GPUs of its own" if traits.asynchronous else ""
+    needs = f"{_gigabytes(training)} (states, activations of {sequence} or more){engine_part}"
     return f"training needs {needs}, {_gigabytes(gpus * gpu.usable_bytes)} are usable"
 
 

@@ -98,13 +98,13 @@ def _plan(demand: Demand, means: Means, most: float, way: tuple[int, int, bool],
     sleep = means.sleeps if demand.placement.colocated else False
     if sleep is None:  # where an engine of the usual size has no room beside what stays
         sleep = resident > demand.usable - means.engine_share * demand.memory
-    beside = resident if demand.placement.colocated and not sleep else 0.0
-    engine_gpus, share, needed = _engines(demand, means, demand.usable - beside)
-    each = token_bytes(model, head, width, tensor=means.shares == "tensor")
-    filled = max(tokens, min(demand.tokens, (most - resident) / each))
-    short = max(resident + filled * each - most, needed + beside - demand.usable, 0.0)
+    training_bytes = resident if demand.placement.colocated and not sleep else 0.0
+    engine_gpus, share, needed = _engines(demand, means, demand.usable - training_bytes)
+    per_token = token_bytes(model, head, width, tensor=means.shares == "tensor")
+    filled = max(tokens, min(demand.tokens, (most - resident) / per_token))
+    short = max(resident + filled * per_token - most, needed + training_bytes - demand.usable, 0.0)
     counts = (width, experts, head, offload, sleep, math.ceil(filled), engine_gpus, share)
-    return MemoryPlan(*counts, resident, filled * each, needed, short)
+    return MemoryPlan(*counts, resident, filled * per_token, needed, short)
 
 
 def _engines(demand: Demand, means: Means, room: float) -> tuple[int, float, float]:

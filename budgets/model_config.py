@@ -101,15 +101,15 @@ def _layer_kinds(text: Table, layers: int, hidden: int) -> dict[str, int]:
     if kinds is None:
         return {"window": window, "window_layers": layers if window else 0}
     windowed, linear = kinds.count("sliding_attention") if window else 0, kinds.count("linear_attention")
-    found = {"window": window if windowed else 0, "window_layers": windowed}
+    layer_counts = {"window": window if windowed else 0, "window_layers": windowed}
     if not linear:
-        return found
+        return layer_counts
     keys = int(text["linear_num_key_heads"]) * int(text["linear_key_head_dim"])
     values = int(text["linear_num_value_heads"]) * int(text["linear_value_head_dim"])
     # Queries, keys, values, the output's gate and projection, and two numbers per head that steer forgetting.
     weights = hidden * (2 * keys + 3 * values + 2 * int(text["linear_num_value_heads"]))
     state = values * int(text["linear_key_head_dim"])
-    return {**found, "linear_layers": linear, "linear_weights": weights, "linear_state": state}
+    return {**layer_counts, "linear_layers": linear, "linear_weights": weights, "linear_state": state}
 
 
 def _state_space_layers(text: Table, hidden: int) -> dict[str, int]:

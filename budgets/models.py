@@ -161,6 +161,6 @@ class ModelShape:
         attention = self.attention_weights or self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         mixers = (self.layers - self.linear_layers) * attention + self.linear_layers * self.linear_weights
         dense = (self.layers - self.expert_layers) * 3 * self.hidden * self.intermediate
-        beside = self.hidden * (self.experts + 3 * self.shared_intermediate)  # the router and the shared experts
+        extra = self.hidden * (self.experts + 3 * self.shared_intermediate)  # the router and the shared experts
         norms = 2 * self.hidden * self.layers
-        return mixers + dense + norms + self.expert_layers * (beside + experts * self._expert_parameters)
+        return mixers + dense + norms + self.expert_layers * (extra + experts * self._expert_parameters)

@@ -57,8 +57,8 @@ def forward_seconds(
     mean, mean_square = lengths.longest_of(padded), lengths.longest_square_of(padded)
     tokens, squared = prompt + mean, prompt**2 + 2 * prompt * mean + mean_square
     products = rollouts / gpus * 2 * model.matmul_parameters * tokens
-    beside = model.attention_flops(tokens, squared) + model.encoder_flops(workload.image_tokens)
-    flops = products + rollouts / gpus * beside
+    extra_flops = model.attention_flops(tokens, squared) + model.encoder_flops(workload.image_tokens)
+    flops = products + rollouts / gpus * extra_flops
     if gpu.one_process:
         return {Driver.TRAIN_COMPUTE: flops / (gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
     times = gpu.fp8_times if execution.fp8_training else 1.0

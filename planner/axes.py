@@ -39,7 +39,7 @@ def rate_factor(axes: Axes) -> float:
 
 def without(axes: Axes, name: str) -> Axes:
     """Return the other axes."""
-    return tuple(each for each in axes if each[0] != name)
+    return tuple(axis for axis in axes if axis[0] != name)
 
 
 def with_rate(axes: Axes, factor: float) -> Axes:
@@ -79,11 +79,11 @@ def from_text(text: str) -> Axes:
 
 def values_by_axis(all_axes: Iterable[Axes]) -> dict[str, list[Value]]:
     """Return the values that occur on each axis, each once, in the order of their first occurrence."""
-    found: dict[str, dict[Value, None]] = {}
+    by_axis: dict[str, dict[Value, None]] = {}
     for axes in all_axes:
         for name, value in axes:
-            found.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in found.items()}
+            by_axis.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in by_axis.items()}
 
 
 def _format_axis(name: str, value: Value) -> str:

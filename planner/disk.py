@@ -35,12 +35,12 @@ def has_no_room(path: Path) -> bool:
 def room(path: Path, needed: int | None = None) -> str:
     """Say that the disk of a path is full, and what would help."""
     place = _existing(path)
-    wanted = "" if needed is None else f", and {needed / _MB:.2f} MB are needed"
+    need = "" if needed is None else f", and {needed / _MB:.2f} MB are needed"
     try:
-        free = f" has {shutil.disk_usage(place).free / _MB:.2f} MB free{wanted}"
+        free = f" has {shutil.disk_usage(place).free / _MB:.2f} MB free{need}"
     except OSError:
         free = " has no room"
-    mount = next(each for each in (place, *place.parents) if os.path.ismount(each) or each == each.parent)
+    mount = next(folder for folder in (place, *place.parents) if os.path.ismount(folder) or folder == folder.parent)
     return f"{DISK_IS_FULL}: {mount}{free}. Make room there, or give a path on another disk"
 
 
@@ -60,4 +60,4 @@ def unwritten(path: Path, error: OSError, remedy: str, needed: int | None = None
 def _existing(path: Path) -> Path:
     """Return the nearest folder above a path, or the path itself, that is there."""
     path = Path(os.path.abspath(path))
-    return next((each for each in (path, *path.parents) if each.exists()), Path("/"))
+    return next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))

@@ -98,8 +98,8 @@ class Metric:
                 f"metric = '{kind}' needs at least 2 samples of each problem, and validation has {samples}"
             )
         if k is not None and k not in allowed:
-            known = ", ".join(map(str, allowed))
-            raise InputError(f"metric_k = {k} is not kept of {samples} samples of each problem; these are: {known}")
+            names = ", ".join(map(str, allowed))
+            raise InputError(f"metric_k = {k} is not kept of {samples} samples of each problem; these are: {names}")
         return cls(kind, k or samples)
 
     @classmethod

@@ -16,7 +16,7 @@ LOOK_SHARE = 0.05  # of all GPU-hours: where the champion is looked at first, an
 FAR_OCTAVES = 2.0  # of a champion from the usual sizes, beyond which these are the first challenger
 
 AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
-Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
+Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda share: None if share == AUTO else share)]
 
 
 class GridBounds(Section):
@@ -31,10 +31,10 @@ class GridBounds(Section):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        for what in ("rollouts_per_prompt", "prompts_per_batch", "rollouts_per_step"):
-            low, high = getattr(self, f"fewest_{what}"), getattr(self, f"most_{what}")
+        for name in ("rollouts_per_prompt", "prompts_per_batch", "rollouts_per_step"):
+            low, high = getattr(self, f"fewest_{name}"), getattr(self, f"most_{name}")
             if low > high:
-                raise ValueError(f"grid bounds for {what.replace('_', ' ')}: {low} to {high}: give the lower one first")
+                raise ValueError(f"grid bounds for {name.replace('_', ' ')}: {low} to {high}: give the lower one first")
         return self
 
 

@@ -46,16 +46,16 @@ def flattened(tables: Tables, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def read_tables(path: Path, what: str, remedy: str) -> dict[str, Any]:
+def read_tables(path: Path, kind: str, remedy: str) -> dict[str, Any]:
     """Read a TOML file; the error calls it `what` and, where there is none, tells the remedy."""
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"{what} {path} does not exist; {remedy}") from error
+        raise ConfigError(f"{kind} {path} does not exist; {remedy}") from error
     except OSError as error:
-        raise ConfigError(f"{what} {path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{kind} {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"{what} {path} is not TOML: {error}") from error
+        raise ConfigError(f"{kind} {path} is not TOML: {error}") from error
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -239,10 +239,10 @@ class View:
 
 def by_configuration(trials: Iterable[TrialView]) -> dict[Configuration, list[TrialView]]:
     """Return the trials of each configuration, in their order."""
-    found: dict[Configuration, list[TrialView]] = {}
+    by_choice: dict[Configuration, list[TrialView]] = {}
     for trial in trials:
-        found.setdefault(trial.configuration, []).append(trial)
-    return found
+        by_choice.setdefault(trial.configuration, []).append(trial)
+    return by_choice
 
 
 def has_curve(trial: TrialView) -> bool:

@@ -38,16 +38,16 @@ SAME_SHAPE = {
 KINDS: dict[Any, tuple[str, Any]] = {float: NUMBER, int: WHOLE, bool: SWITCH, str: TEXT}
 
 
-def gpu(name: str, own: Mapping[str, Table] | None = None) -> Gpu:
+def gpu(name: str, added: Mapping[str, Table] | None = None) -> Gpu:
     """Return a GPU of the catalogue or of the user's own tables; of one in several sizes the largest."""
-    plain, known = re.sub(r"[\s_-]|nvidia|geforce", "", name.casefold()), [*table("gpus"), *(own or {})]
-    alike = [each for each in known if re.fullmatch(rf"(rtx)?{re.escape(plain)}(-\d+)?", each.casefold())]
-    exact = any(each.casefold() == name.casefold() for each in known)
+    plain, gpus = re.sub(r"[\s_-]|nvidia|geforce", "", name.casefold()), [*table("gpus"), *(added or {})]
+    alike = [gpu_name for gpu_name in gpus if re.fullmatch(rf"(rtx)?{re.escape(plain)}(-\d+)?", gpu_name.casefold())]
+    exact = any(gpu_name.casefold() == name.casefold() for gpu_name in gpus)
     name = name if exact or not alike else alike[-1]
-    return _entry(Gpu, "GPU", "gpus", name, own, "Add your own under [gpus.NAME] in rlplan.toml")
+    return _entry(Gpu, "GPU", "gpus", name, added, "Add your own under [gpus.NAME] in rlplan.toml")
 
 
-def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
+def model(name: str, added: Mapping[str, Table] | None = None) -> ModelShape:
     """Return a model of the catalogue or of the user's own tables, or the one that a local config.json describes.
 
     A name of the Hugging Face hub is that of the catalogue with words that do not change its shape, owner or not.
@@ -55,10 +55,10 @@ def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
     path = Path(name).expanduser()
     if path.suffix == ".json" or path.is_dir() or ("/" in name and (path.exists() or not _HUB.fullmatch(name))):
         return _model_from_file(name, path)
-    if name.casefold() not in map(str.casefold, (*names("models"), *(own or ()))):
+    if name.casefold() not in map(str.casefold, (*names("models"), *(added or ()))):
         with suppress(UnknownNameError):
             name = model_named(name)
-    return _entry(ModelShape, "model", "models", name, own, "A path to a local config.json works too")
+    return _entry(ModelShape, "model", "models", name, added, "A path to a local config.json works too")
 
 
 def model_named(name: str) -> str:
@@ -73,13 +73,13 @@ def model_named(name: str) -> str:
         bare = bare.replace(other, alike)
     parts = re.split(r"[-_]", bare)
 
-    def within(known: str) -> bool:
-        left = iter(parts)
-        return all(part in left for part in known.split("-"))
+    def within(model_name: str) -> bool:
+        remaining = iter(parts)
+        return all(part in remaining for part in model_name.split("-"))
 
     known = names("models")
-    if found := [each for each in known if within(each)]:
-        return max(found, key=len)
+    if matches := [candidate for candidate in known if within(candidate)]:
+        return max(matches, key=len)
     raise UnknownNameError("model", name, known, "Give {model}, or a folder with its config.json", model="NAME")
 
 
@@ -89,23 +89,25 @@ def names(catalogue: str) -> list[str]:
 
 
 def _entry(
-    kind: type[Entry], label: str, catalogue: str, name: str, own: Mapping[str, Table] | None, remedy: str
+    kind: type[Entry], label: str, catalogue: str, name: str, added: Mapping[str, Table] | None, remedy: str
 ) -> Entry:
-    tables = {**table(catalogue), **(own or {})}
-    known = next((each for each in reversed(tables) if each.casefold() == name.casefold()), None)  # one of own wins
-    if known is None:
+    tables = {**table(catalogue), **(added or {})}
+    entry_name = next(
+        (table for table in reversed(tables) if table.casefold() == name.casefold()), None
+    )  # one of own wins
+    if entry_name is None:
         raise UnknownNameError(label, name, tables, remedy)
     types = {field.name: field.type for field in fields(kind) if field.name != "name"}
     required = {field.name for field in fields(kind) if field.default is MISSING} - {"name"}
-    for key, value in tables[known].items():
+    for key, value in tables[entry_name].items():
         if key not in types:
-            raise ConfigError(f"{label} '{known}' has the unknown key '{key}': {suggest(key, types)}")
+            raise ConfigError(f"{label} '{entry_name}' has the unknown key '{key}': {suggest(key, types)}")
         word, accepted = KINDS[types[key]]
         if not isinstance(value, accepted) or isinstance(value, bool) != (types[key] is bool):
-            raise ConfigError(f"{label} '{known}': {key} is {value!r}, a value of type {word} is needed")
-    if missing := sorted(required - set(tables[known])):
-        raise ConfigError(f"{label} '{known}' lacks {', '.join(missing)}: give each a value")
-    return kind(name=known, **tables[known])
+            raise ConfigError(f"{label} '{entry_name}': {key} is {value!r}, a value of type {word} is needed")
+    if missing := sorted(required - set(tables[entry_name])):
+        raise ConfigError(f"{label} '{entry_name}' lacks {', '.join(missing)}: give each a value")
+    return kind(name=entry_name, **tables[entry_name])
 
 
 def _model_from_file(name: str, path: Path) -> ModelShape:

@@ -32,8 +32,8 @@ def paces(configurations: Sequence[Configuration], of: NDArray[np.intp]) -> Vect
 
 def draw_late_exponents(size: int, configurations: int, generator: np.random.Generator) -> Vector:
     """Draw exponents that a task's configurations mostly have alike."""
-    task, own = generator.standard_normal((size, 1)), generator.standard_normal((size, configurations))
-    return np.asarray(LATE_EXPONENT * np.exp(TASK_SD * task + CONFIGURATION_SD * own))
+    task, per_configuration = generator.standard_normal((size, 1)), generator.standard_normal((size, configurations))
+    return np.asarray(LATE_EXPONENT * np.exp(TASK_SD * task + CONFIGURATION_SD * per_configuration))
 
 
 def extrapolated(scores: Vector, at_reach: Vector, e_folds: Vector, late_exponent: Vector, pace: Vector) -> Vector:
@@ -99,11 +99,11 @@ class JointDraws:
         Of one without a run it is what any run tends to: with the luck of one run in it, the best of many such
         configurations would look better than any is. `x` is one compute for all, or one for each.
         """
-        known = len(self.configurations)
-        longest = np.full(known, -1)
+        count = len(self.configurations)
+        longest = np.full(count, -1)
         longest[self.runs.of[::-1]] = np.arange(len(self.runs.of))[::-1]  # the longest comes first, and stays
-        ends = np.broadcast_to(np.asarray(x, dtype=float), known)[:, None]
-        scores = self.observed(np.arange(known), longest, ends, OWN_DEPARTURE)[:, :, 0]
+        ends = np.broadcast_to(np.asarray(x, dtype=float), count)[:, None]
+        scores = self.observed(np.arange(count), longest, ends, OWN_DEPARTURE)[:, :, 0]
         return np.asarray(np.clip(scores, 0.0, 1.0))
 
     def parameters(self, place: int) -> dict[str, Vector]:
@@ -125,7 +125,7 @@ class JointDraws:
         `run` is the place of a curve, or −1 for a run of the configuration that has not begun; such a one departs
         from its sigmoid `departing` times as far as others.
         """
-        steep, middle, gain = (each[:, configuration] for each in self._shapes)
+        steep, middle, gain = (shape[:, configuration] for shape in self._shapes)
         top = self.start[:, configuration] + gain
         begun = run >= 0
         curves = run[begun]
@@ -246,8 +246,8 @@ def draw(
     # Systematic sampling wastes no draw on chance.
     places = (np.arange(size) + generator.random()) / size
     member = np.minimum(np.searchsorted(np.cumsum(fit.weights), places), len(fit.weights) - 1)
-    known, curves = len(configurations), len(runs.of)
-    local, base = np.empty((size, known, 3)), np.empty((size, fit.base.shape[1]))
+    count, curves = len(configurations), len(runs.of)
+    local, base = np.empty((size, count, 3)), np.empty((size, fit.base.shape[1]))
     departed = np.zeros((size, curves))
     for number in np.unique(member):
         rows = np.flatnonzero(member == number)
@@ -266,8 +266,8 @@ def draw(
         departed,
         _centred(generator, size),
         _centred(generator, size, curves),
-        _centred(generator, size, known),
-        draw_late_exponents(size, known, generator),
+        _centred(generator, size, count),
+        draw_late_exponents(size, count, generator),
         fit.unconverged,
     )
 
@@ -286,13 +286,13 @@ def _parameters(fit: JointFit, member: int, size: int, generator: np.random.Gene
     response = own_inverse @ fit.cross[member]  # (c, 3, g)
     own_root = np.linalg.cholesky(own_inverse)
     noise = generator.standard_normal((size, len(own_inverse), 3))
-    known = len(own_inverse)
-    change = (own_root @ noise[..., None])[..., 0] - (common @ response.reshape(3 * known, -1).T).reshape(
-        size, known, 3
+    count = len(own_inverse)
+    change = (own_root @ noise[..., None])[..., 0] - (common @ response.reshape(3 * count, -1).T).reshape(
+        size, count, 3
     )
     number = fit.coefficients.shape[1]
     coefficients = fit.coefficients[member] + common[:, :number]
-    smooth = (coefficients @ fit.features.design.reshape(3 * known, -1).T).reshape(size, known, 3)
+    smooth = (coefficients @ fit.features.design.reshape(3 * count, -1).T).reshape(size, count, 3)
     local = smooth + fit.deviation[member] + change
     return local, fit.base[member] + common[:, number:]
 

@@ -68,7 +68,9 @@ def features(configurations: Sequence[Configuration]) -> Features:
         np.array(sds),
         0,
         blocks[0].shape[2],
-        np.unique([str(value_of(each.axes, MODEL)) for each in configurations], return_inverse=True)[1],
+        np.unique([str(value_of(configuration.axes, MODEL)) for configuration in configurations], return_inverse=True)[
+            1
+        ],
         LEVELS,
         LEVEL_WEIGHTS,
     )
@@ -90,9 +92,9 @@ class _Axes:
     names: list[list[str]]  # the value of each configuration on each of the others
 
 
-def _columns(axes: _Axes, known: int) -> list[_Column]:
+def _columns(axes: _Axes, count: int) -> list[_Column]:
     means, sds = zip(*INTERCEPTS, strict=True)
-    columns = [_Column(np.ones(known), means, sds)]
+    columns = [_Column(np.ones(count), means, sds)]
     for place, at in enumerate(axes.lines):
         columns.append(_Column(at, (0.0, 0.0, 0.0), SLOPES))
         columns.append(_Column(at**2 - 1 / 3, CURVATURE_MEANS, CURVATURES))
@@ -114,23 +116,23 @@ def _axes(configurations: Sequence[Configuration]) -> _Axes:
     Numbers of which there is but one are left out.
     """
     raw: dict[str, list[str | float]] = {
-        "n": [float(each.rollouts_per_prompt) for each in configurations],
-        "B": [float(each.prompts_per_batch) for each in configurations],
+        "n": [float(configuration.rollouts_per_prompt) for configuration in configurations],
+        "B": [float(configuration.prompts_per_batch) for configuration in configurations],
     }
-    for name in sorted({name for each in configurations for name, _ in each.axes}):
-        on_axis = (value_or_neutral(each.axes, name) for each in configurations)
+    for name in sorted({name for configuration in configurations for name, _ in configuration.axes}):
+        on_axis = (value_or_neutral(configuration.axes, name) for configuration in configurations)
         raw[name] = ["" if value is None else value for value in on_axis]
-    found = _Axes([], [])
+    axes = _Axes([], [])
     for values in raw.values():
         if not all(isinstance(value, int | float) for value in values):
-            found.names.append([str(value) for value in values])
+            axes.names.append([str(value) for value in values])
             continue
         positive = all(float(value) > 0 for value in values)
         numbers = np.array([math.log2(float(value)) if positive else float(value) for value in values])
         low, high = float(numbers.min()), float(numbers.max())
         if high - low >= 1e-9:
-            found.lines.append(2 * (numbers - low) / (high - low) - 1)
-    return found
+            axes.lines.append(2 * (numbers - low) / (high - low) - 1)
+    return axes
 
 
 def spread_out(configurations: Sequence[Configuration], number: int) -> list[int]:

@@ -85,8 +85,8 @@ class _Before:
             covariance = scale * np.minimum(at[:, None], at) + np.diag(points.variance[run])
             towards = scale * np.minimum(time[:, None], at)
             weight = np.linalg.solve(covariance, towards.T)
-            left = np.maximum(scale * time - (towards * weight.T).sum(axis=1), 0.0)
-            departed[rows] = rest[rows] @ weight + self._noise[rows][:, None] * np.sqrt(left)
+            remaining = np.maximum(scale * time - (towards * weight.T).sum(axis=1), 0.0)
+            departed[rows] = rest[rows] @ weight + self._noise[rows][:, None] * np.sqrt(remaining)
         return np.asarray(_smooth(joint, run, x) + departed)
 
 
@@ -126,7 +126,7 @@ class PredictedScore:
 def promised_at(band: Sequence[Sequence[float]], share: float) -> PredictedScore:
     """Return what was promised for a share of the run, between the parts that are kept."""
     shares, *scores = zip(*band, strict=True)
-    score, low, high = (float(np.interp(share, shares, each)) for each in scores)
+    score, low, high = (float(np.interp(share, shares, score)) for score in scores)
     return PredictedScore(score, low, high)
 
 

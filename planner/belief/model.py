@@ -109,8 +109,8 @@ class JointModel:
 
     def fit(self) -> JointFit:
         """Find the modes by Levenberg's steps, first of few members, then of many, and last of those that matter."""
-        members, known = len(self.log_prior), len(self.design)
-        state: FitState = np.tile(self.base_mean, (members, 1)), self.prior_mean, np.zeros((members, known, LOCAL))
+        members, count = len(self.log_prior), len(self.design)
+        state: FitState = np.tile(self.base_mean, (members, 1)), self.prior_mean, np.zeros((members, count, LOCAL))
         state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
         state = _of(state, self._spread(self._near(state, rows, value, SCREENING_NATS)))
         state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
@@ -119,7 +119,7 @@ class JointModel:
         state = _of(state, selected)
         self._scale_outliers(rows[selected[0]])
         state, rows, value, promised = self._climbed(state, ROUNDS)
-        log_evidence, own, cross, shared = self._evidence(state, rows, value)
+        log_evidence, local, cross, shared = self._evidence(state, rows, value)
         base, coefficients, deviation = state
         return JointFit(
             self.features,
@@ -128,7 +128,7 @@ class JointModel:
             base,
             coefficients,
             deviation,
-            own,
+            local,
             cross,
             shared,
             self.whitening,
@@ -140,11 +140,11 @@ class JointModel:
 
     def _evidence(self, state: FitState, rows: Vector, value: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Return the log evidence by Laplace's approximation, with the curvature that it rests on."""
-        own, cross, shared, _, _ = self._curvature(state, rows)
-        shared = shared - _over_configurations(cross, inverse(own) @ cross)
-        volume = np.linalg.slogdet(own)[1].sum(axis=1) + np.linalg.slogdet(shared)[1]
+        local, cross, shared, _, _ = self._curvature(state, rows)
+        shared = shared - _over_configurations(cross, inverse(local) @ cross)
+        volume = np.linalg.slogdet(local)[1].sum(axis=1) + np.linalg.slogdet(shared)[1]
         scales = len(self.design) * np.log(self.scatter).sum(axis=1) + np.log(self._base_sd).sum(axis=1)
-        return self.log_prior - value - self.log_noise - scales - 0.5 * volume, own, cross, shared
+        return self.log_prior - value - self.log_noise - scales - 0.5 * volume, local, cross, shared
 
     @property
     def _base_sd(self) -> Vector:
@@ -185,7 +185,7 @@ class JointModel:
 
     def _spread(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
         """Go on with some members, each with every scatter and drift; return which of them each comes from."""
-        scale, drift = (each.ravel() for each in np.meshgrid(SCATTERS, DRIFTS, indexing="ij"))
+        scale, drift = (grid.ravel() for grid in np.meshgrid(SCATTERS, DRIFTS, indexing="ij"))
         weight = np.log(np.outer(SCATTER_WEIGHTS, DRIFT_WEIGHTS)).ravel()
         of = np.repeat(members, len(scale))
         self.prior_mean, self.log_prior = self.prior_mean[of], self.log_prior[of] + np.tile(weight, len(members))
@@ -247,7 +247,7 @@ class JointModel:
         summed = np.zeros((len(rows), len(self.design), *per_curve.shape[2:]))  # those without a curve have zeros
         summed[:, self.with_curves] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
         inner, with_base, with_rest = summed[..., :LOCAL], summed[..., LOCAL:-1], summed[..., -1]
-        own = inner + (np.eye(LOCAL) / self.scatter[:, None, :, None] ** 2)
+        local = inner + (np.eye(LOCAL) / self.scatter[:, None, :, None] ** 2)
         spread = inner @ self.design
         cross = np.concatenate([spread, with_base], axis=-1)
         every = rows[..., LOCAL:].reshape(len(rows), -1, rows.shape[-1] - LOCAL)
@@ -263,22 +263,22 @@ class JointModel:
         smooth_slope = _over_configurations(self.design, with_rest[..., None])[..., 0]
         base_slope = of_base[..., -1] - (base - self.base_mean) * precision
         shared_slope = np.concatenate([smooth_slope - self._prior_slope(coefficients), base_slope], axis=1)
-        return own, cross, shared, own_slope, shared_slope
+        return local, cross, shared, own_slope, shared_slope
 
     def _step(self, state: FitState, rows: Vector, damping: Vector) -> tuple[FitState, Vector]:
         """Return a step, and by how much it lowers the objective where that is as curved as it is thought to be."""
-        own, cross, shared, own_slope, shared_slope = self._curvature(state, rows)
-        own = own + damping[:, None, None, None] * np.einsum("hcll->hcl", own)[..., None] * np.eye(LOCAL)
+        local, cross, shared, local_slope, shared_slope = self._curvature(state, rows)
+        local = local + damping[:, None, None, None] * np.einsum("hcll->hcl", local)[..., None] * np.eye(LOCAL)
         diagonal = np.einsum("hgg->hg", shared)
         shared = shared + damping[:, None, None] * diagonal[..., None] * np.eye(shared.shape[1])
-        both = inverse(own) @ np.concatenate([cross, own_slope[..., None]], axis=-1)
+        both = inverse(local) @ np.concatenate([cross, local_slope[..., None]], axis=-1)
         outer, inner = both[..., :-1], both[..., -1]
         reduced = shared - _over_configurations(cross, outer)
         right = shared_slope - _over_configurations(cross, inner[..., None])[..., 0]
         common = np.linalg.solve(reduced, right[..., None])[..., 0]
         change = inner - np.einsum("hclg,hg->hcl", outer, common)
         number = self.design.shape[2]
-        promised = (own_slope * change).sum(axis=(1, 2)) + (shared_slope * common).sum(axis=1)
+        promised = (local_slope * change).sum(axis=(1, 2)) + (shared_slope * common).sum(axis=1)
         return (common[:, number:], common[:, :number], change), 0.5 * promised
 
 
@@ -309,10 +309,10 @@ def _along(directions: Vector, lengths: Vector) -> Vector:
     return (lengths @ directions.reshape(-1, directions.shape[-1]).T).reshape(len(lengths), *directions.shape[:-1])
 
 
-def _over_configurations(left: Vector, right: Vector) -> Vector:
+def _over_configurations(first: Vector, second: Vector) -> Vector:
     """Σ over configurations and their parameters of leftᵀ · right."""
-    rows = left.reshape(*left.shape[:-3], -1, left.shape[-1])
-    return np.asarray(rows.swapaxes(-1, -2) @ right.reshape(len(right), -1, right.shape[-1]))
+    rows = first.reshape(*first.shape[:-3], -1, first.shape[-1])
+    return np.asarray(rows.swapaxes(-1, -2) @ second.reshape(len(second), -1, second.shape[-1]))
 
 
 def _of(state: FitState, members: NDArray[np.intp]) -> FitState:

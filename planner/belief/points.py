@@ -98,10 +98,10 @@ def stacked(curves: Sequence[Binned], target: float) -> Points:
     x = np.stack([curve.x for curve in curves]) / target
     score = np.stack([curve.score for curve in curves])
     count = np.stack([curve.count for curve in curves])
-    given = np.stack([curve.given for curve in curves])
+    errors = np.stack([curve.given for curve in curves])
     total = DISPERSION_WORTH * DISPERSION_PRIOR + sum(curve.differences[0] for curve in curves)
     dispersion = total / (DISPERSION_WORTH + sum(curve.differences[1] for curve in curves))
-    single = np.where(given > 0, given, dispersion * pass_rate_variance(score))
+    single = np.where(errors > 0, errors, dispersion * pass_rate_variance(score))
     variance = np.where(count > 0, single / np.maximum(count, 1.0), EMPTY_VARIANCE)
     return Points(x, score, variance, float(np.median(single[count > 0])))
 

@@ -42,8 +42,8 @@ class Pool:
         """Return draws of everything that the view's curves leave possible."""
         configurations = _configurations(view)
         curves = _farthest(view)
-        asked = view.target_gpu_hours, view.seed, view.plan_prior, configurations
-        key = (*asked, *((each.trial, each.scores) for each in curves))
+        question = view.target_gpu_hours, view.seed, view.plan_prior, configurations
+        key = (*question, *((curve.trial, curve.scores) for curve in curves))
         if self._fit is None or self._fit[0] != key:
             self._fit = key, *self._fitted(view, configurations, curves)
             self._drawn = {}
@@ -64,24 +64,24 @@ class Pool:
         runs = Runs(
             trials=tuple(trial.trial for trial in curves),
             of=of,
-            reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
-            collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
+            reached=np.array([curve.reached for curve in bins]) / view.target_gpu_hours,
+            collapsed=np.array([np.nan if curve.collapsed is None else curve.collapsed for curve in bins]),
         )
         return JointModel(self._design(configurations, view.plan_prior), points, of).fit(), runs
 
     def _design(self, configurations: tuple[Configuration, ...], plan_prior: PlanPrior | None) -> Features:
         if self._features is None or self._features[:2] != (configurations, plan_prior):
             smooth = features(configurations)
-            found = smooth if plan_prior is None else with_plan_prior(smooth, configurations, plan_prior)
-            self._features = configurations, plan_prior, found
+            design = smooth if plan_prior is None else with_plan_prior(smooth, configurations, plan_prior)
+            self._features = configurations, plan_prior, design
         return self._features[2]
 
     def _bins(self, trial: TrialView) -> Binned:
-        known = self._binned.get(trial.trial)
-        if known is None or known[0] is not trial.scores:
-            known = trial.scores, binned(trial.scores)
-            self._binned[trial.trial] = known
-        return known[1]
+        cached = self._binned.get(trial.trial)
+        if cached is None or cached[0] is not trial.scores:
+            cached = trial.scores, binned(trial.scores)
+            self._binned[trial.trial] = cached
+        return cached[1]
 
 
 def _configurations(view: View) -> tuple[Configuration, ...]:

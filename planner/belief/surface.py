@@ -38,13 +38,15 @@ STEPS, SMALL = 30, 1e-5  # of Levenberg's method, and of its differences
 def with_plan_prior(smooth: Features, configurations: Sequence[Configuration], plan_prior: PlanPrior) -> Features:
     """Add what a plan expects to features of the same configurations; those that it has not get nothing."""
     # Where a configuration's own learning rate is new, the same at the rule's stands for it.
-    by_rule = (each._replace(axes=without(each.axes, LEARNING_RATE)) for each in configurations)
+    by_rule = (
+        configuration._replace(axes=without(configuration.axes, LEARNING_RATE)) for configuration in configurations
+    )
     pairs = zip(configurations, by_rule, strict=True)
     all_gains = [plan_prior.gains.get(each, plan_prior.gains.get(rule)) for each, rule in pairs]
-    known = [place for place, gains in enumerate(all_gains) if gains is not None]
-    if len(known) < 2:
+    priced = [place for place, gains in enumerate(all_gains) if gains is not None]
+    if len(priced) < 2:
         return smooth
-    gains, weights = np.array([all_gains[place] for place in known]), np.array(plan_prior.weights)
+    gains, weights = np.array([all_gains[place] for place in priced]), np.array(plan_prior.weights)
     surfaces = read(gains)
     heights = surfaces.mean(axis=0)  # (studies, 3)
     surfaces -= heights
@@ -55,7 +57,7 @@ def with_plan_prior(smooth: Features, configurations: Sequence[Configuration], p
     mean = np.tensordot(surfaces, weights, axes=(1, 0))
     mean = _ending_at(mean, gains[:, :, -1] @ weights, levels, level_weights)
     column = np.zeros((*smooth.design.shape[:2], 1))
-    column[known, :, 0] = mean
+    column[priced, :, 0] = mean
     level = (smooth.design == 1).all(axis=0).any(axis=0)
     return replace(
         smooth,
@@ -94,7 +96,7 @@ def read(gains: Vector) -> Vector:
     rest = misfit(local)
     damping = np.full(gains.shape[:-1], 1e-2)
     for _ in range(STEPS):
-        slopes = np.stack([(misfit(local + SMALL * each) - rest) / SMALL for each in np.eye(3)], axis=-1)
+        slopes = np.stack([(misfit(local + SMALL * direction) - rest) / SMALL for direction in np.eye(3)], axis=-1)
         bent = slopes.swapaxes(-1, -2) @ slopes
         bent += damping[..., None, None] * np.einsum("...ii->...i", bent)[..., None] * np.eye(3)
         step = np.linalg.solve(bent, slopes.swapaxes(-1, -2) @ rest[..., None])[..., 0]

@@ -13,13 +13,13 @@ _RANGE = re.compile(r"(\d{1,5})-(\d{1,5})")
 FEWEST_PORTS = 100  # for the trainers of one machine, which may have a Ray each
 
 
-def _ports(given: str) -> str:
-    first, last = map(int, found.groups()) if (found := _RANGE.fullmatch(given)) else (0, 0)
+def _ports(ports: str) -> str:
+    first, last = map(int, match.groups()) if (match := _RANGE.fullmatch(ports)) else (0, 0)
     if not (first >= 1024 and first + FEWEST_PORTS <= last + 1 and last < 65_536):
         raise ValueError(
-            f"'{given[:40]}' is no range of {FEWEST_PORTS} ports or more from 1024 on: write it like 20000-21000"
+            f"'{ports[:40]}' is no range of {FEWEST_PORTS} ports or more from 1024 on: write it like 20000-21000"
         )
-    return given
+    return ports
 
 
 class ClusterSection(Section):
@@ -73,12 +73,12 @@ EARLIEST_SECONDS = 60  # before the moment that is asked for, in which Slurm may
 
 def seconds_of(time: str) -> int:
     """Return a time limit as sbatch reads it, in seconds; ValueError for what it does not know."""
-    found = _TIME.fullmatch(time.strip())
-    if found is None:
+    match = _TIME.fullmatch(time.strip())
+    if match is None:
         raise ValueError(f"time = '{time[:40]}' is no time of Slurm: write hours:minutes:seconds or days-hours")
-    parts = [int(part) for part in found["parts"].split(":")]
-    units = _SECONDS[found["days"] is not None or len(parts) == 3]
-    return 86_400 * int(found["days"] or 0) + sum(n * unit for n, unit in zip(parts, units, strict=False))
+    parts = [int(part) for part in match["parts"].split(":")]
+    units = _SECONDS[match["days"] is not None or len(parts) == 3]
+    return 86_400 * int(match["days"] or 0) + sum(n * unit for n, unit in zip(parts, units, strict=False))
 
 
 def _one_line(text: str) -> str:
@@ -87,16 +87,16 @@ def _one_line(text: str) -> str:
     return text
 
 
-def _options(given: list[str]) -> list[str]:
+def _options(options: list[str]) -> list[str]:
     """Refuse what is no option of sbatch, and what the job sets itself."""
-    for text in given:
+    for text in options:
         name = re.split(r"[= ]", text.strip(), maxsplit=1)[0]
         name = name if name.startswith("--") else OURS_SHORT.get(name[:2], name)
         if name in OURS:
             raise ValueError(f"{name} is set by the job itself, which could not go on otherwise: leave '{text}' out")
         if not re.fullmatch(r"--?[A-Za-z][\w-]*", name):
             raise ValueError(f"'{text[:40]}' is no option of sbatch: write it as there, such as --qos=high")
-    return given
+    return options
 
 
 Line = Annotated[str, AfterValidator(_one_line)]

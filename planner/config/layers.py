@@ -137,13 +137,13 @@ def has_axes(section: AxesSection) -> bool:
     return any(value is not None for value in section.model_dump().values())
 
 
-def require_distinct(axis: str, given: Sequence[str], name_of: Callable[[str], str]) -> None:
+def require_distinct(axis: str, values: Sequence[str], name_of: Callable[[str], str]) -> None:
     """Raise ConfigError when two values of an axis have a name by which they could not be told apart later."""
-    taken: dict[str, str] = {}
-    for value in given:
+    first_with: dict[str, str] = {}
+    for value in values:
         name = name_of(value)
-        first = taken.setdefault(plain(name).casefold(), value)
-        if given.index(first) != given.index(value) or given.count(value) > 1:
+        first = first_with.setdefault(plain(name).casefold(), value)
+        if values.index(first) != values.index(value) or values.count(value) > 1:
             raise ConfigError(
                 f"{axis}: '{first}' and '{value}' are both called '{name}', and results are stored by that name: leave "
                 "one out, or give it another name"
@@ -151,16 +151,16 @@ def require_distinct(axis: str, given: Sequence[str], name_of: Callable[[str], s
 
 
 def _collapse_names(resolved: Resolved, axis: str, single: str) -> Resolved:
-    given = _get(resolved, axis)
-    if given is None:
+    values = _get(resolved, axis)
+    if values is None:
         return resolved
     if not _axis_wins(resolved, axis, single):
         return _with(resolved, {axis: None}, {})
-    if not given:
+    if not values:
         raise ConfigError(f"{resolved.source(axis)}: {axis} is empty: name at least one, or leave it out")
-    if len(given) > 1:
+    if len(values) > 1:
         return resolved
-    return _with(resolved, {axis: None, single: given[0]}, {single: resolved.source(axis)})
+    return _with(resolved, {axis: None, single: values[0]}, {single: resolved.source(axis)})
 
 
 def _axis_wins(resolved: Resolved, axis: str, single: str) -> bool:

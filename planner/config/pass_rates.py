@@ -77,8 +77,8 @@ def _guessed(table: "Table", path: Path) -> str:
     from planner.curves.files.table import listing  # noqa: PLC0415
 
     for pattern in RATE_NAMES:
-        if len(found := columns_like(pattern, table.columns)) == 1:
-            return found[0]
+        if len(columns := columns_like(pattern, table.columns)) == 1:
+            return columns[0]
     unnamed = [name for name in table.columns if not NUMBERING.search(name)]
     if len(unnamed) == 1:
         return unnamed[0]

@@ -136,28 +136,33 @@ def _with_rate(
 def _challenger_rules(resolved: Resolved) -> PilotRules:
     """Return the pilots' rules with the challengers' share; that of a task is for who explores."""
     rules, source = resolved.config.pilot, resolved.source("pilot.fraction")
-    own = None if source == DEFAULT or source.startswith("task ") else rules.fraction
+    fraction = None if source == DEFAULT or source.startswith("task ") else rules.fraction
     if resolved.config.proposal.alone:
-        if own:
-            raise InputError("{alone} and {pilot_fraction}: leave one of them out", alone=None, pilot_fraction=own)
-        own = 0.0
-    return rules.model_copy(update={"fraction": CHALLENGER_SHARE if own is None else own})
+        if fraction:
+            raise InputError("{alone} and {pilot_fraction}: leave one of them out", alone=None, pilot_fraction=fraction)
+        fraction = 0.0
+    return rules.model_copy(update={"fraction": CHALLENGER_SHARE if fraction is None else fraction})
 
 
 def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Coefficients]:
     """Return what a step's price depends on beside n and B; a budget is not needed."""
     config = collapse_single_values(resolved).config
     _, pass_rates = difficulty_and_rates(config)
-    named, gpu, traits = config.workload.model, _gpu(config), recipe_traits(config)
-    workload = _workload(config, pass_rates, named)
+    model_name, gpu, traits = config.workload.model, _gpu(config), recipe_traits(config)
+    workload = _workload(config, pass_rates, model_name)
     hardware = _hardware(config, gpu, [(workload, traits)])
-    known = _known(config, workload, named, gpu)
-    return workload, hardware, traits, _opened(resolved, PriceQuery(workload, hardware, traits, *USUAL[0], known))
+    coefficients = _known(config, workload, model_name, gpu)
+    return (
+        workload,
+        hardware,
+        traits,
+        _opened(resolved, PriceQuery(workload, hardware, traits, *USUAL[0], coefficients)),
+    )
 
 
-def length_name(given: str, shape: str) -> str:
+def length_name(configured: str, shape: str) -> str:
     """Return the name that says how long responses are: 'Qwen/Qwen2.5-7B-Instruct' has the shape of a base model."""
-    return given if shape in catalogue.names("models") else shape
+    return configured if shape in catalogue.names("models") else shape
 
 
 def _gpu(config: Config) -> Gpu:
@@ -178,8 +183,8 @@ def _hardware(config: Config, gpu: Gpu, runs: Iterable[tuple[Workload, RecipeTra
 
 def _other_rates(resolved: Resolved) -> tuple[float, ...]:
     """Return the factors at which the first row is tried too: none where anybody gave a rate, or further axes."""
-    given = resolved.source("recipe.learning_rate") != DEFAULT
-    return () if given or has_axes(resolved.config.axes) else TRIED_RATES
+    configured = resolved.source("recipe.learning_rate") != DEFAULT
+    return () if configured or has_axes(resolved.config.axes) else TRIED_RATES
 
 
 def _variants(config: Config, pass_rates: PassRates, gpu: Gpu) -> tuple[Variant, ...]:
@@ -189,13 +194,13 @@ def _variants(config: Config, pass_rates: PassRates, gpu: Gpu) -> tuple[Variant,
     """
     axes = config.axes
     models = [(_workload(config, pass_rates, name), name) for name in axes.models or [config.workload.model]]
-    shapes = {given: workload.model.name for workload, given in models}
-    recipes = {given: _as_trained(config, load_recipe(given)) for given in axes.recipes or ()}
+    shapes = {label: workload.model.name for workload, label in models}
+    recipes = {label: _as_trained(config, load_recipe(label)) for label in axes.recipes or ()}
     # Those that are called alike could not be told apart later.
     require_distinct("axes.models", list(axes.models or ()), shapes.__getitem__)
-    require_distinct("axes.recipes", list(axes.recipes or ()), lambda given: recipes[given].name)
+    require_distinct("axes.recipes", list(axes.recipes or ()), lambda label: recipes[label].name)
     traits = list(recipes.values()) or [recipe_traits(config)]
-    growths = [growth.name if (growth := Growth.named(each)) else NONE for each in axes.growths or ()]
+    growths = [growth.name if (growth := Growth.named(growth_name)) else NONE for growth_name in axes.growths or ()]
     require_distinct("axes.growths", growths, str)
     growing: list[str | None] = [None] if growths in ([], [NONE]) else [*growths]
     # Of what is priced alike the rule's own rate comes first.
@@ -211,9 +216,9 @@ def _variants(config: Config, pass_rates: PassRates, gpu: Gpu) -> tuple[Variant,
             workload=workload,
             traits=recipe,
             learning_rate_factor=factor,
-            coefficients=_known(config, workload, named, gpu),
+            coefficients=_known(config, workload, model_name, gpu),
         )
-        for (workload, named), recipe, growth, factor in product(models, traits, growing, factors)
+        for (workload, model_name), recipe, growth, factor in product(models, traits, growing, factors)
     )
 
 

@@ -25,9 +25,9 @@ SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORE
 
 def named_sizes(text: str) -> tuple[tuple[int, int], ...]:
     """Return each n and B of a text such as n=8,B=64 or n=8,B=128; ValueError for anything else."""
-    found = [SIZES.fullmatch(each) for each in re.split(r"\bor\b", text)]
-    sizes = tuple(dict.fromkeys((int(each[1]), int(each[2])) for each in found if each is not None))
-    if None in found or any(n < 2 or B < 1 for n, B in sizes):
+    matches = [SIZES.fullmatch(match) for match in re.split(r"\bor\b", text)]
+    sizes = tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in matches if match is not None))
+    if None in matches or any(n < 2 or B < 1 for n, B in sizes):
         raise ValueError(
             f"'{text[:40]}' does not name n (2 or more) and B (1 or more): write them like n=16,B=128, "
             "and several like n=8,B=64 or n=8,B=128"

@@ -83,7 +83,7 @@ class TaskSection(Section):
 
     @field_validator("reward_range")
     @classmethod
-    def _rises(cls, given: list[float]) -> list[float]:
-        if not given[0] < given[1]:
-            raise ValueError(f"reward_range = {given}: give the number of a wrong response, then a higher one")
-        return given
+    def _rises(cls, rates: list[float]) -> list[float]:
+        if not rates[0] < rates[1]:
+            raise ValueError(f"reward_range = {rates}: give the number of a wrong response, then a higher one")
+        return rates

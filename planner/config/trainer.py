@@ -94,8 +94,8 @@ class TrainerChoice(Section):
         """
         if isinstance(self.options.get(ENVIRONMENT), Mapping):
             return False
-        named = f"{self.options} {self.environment}"
-        return self.name != STANDIN and (self.name != COMMAND or "problems}" in named)
+        texts = f"{self.options} {self.environment}"
+        return self.name != STANDIN and (self.name != COMMAND or "problems}" in texts)
 
     @property
     def scores_itself(self) -> bool:
@@ -135,10 +135,10 @@ class TrainerChoice(Section):
     @classmethod
     def _kills(cls, launcher: str | None) -> str | None:
         words = [os.path.basename(word) for word in shlex.split(launcher or "")]
-        if found := next((word for word in words if word in _DETACHED), None):
+        if killed := next((word for word in words if word in _DETACHED), None):
             raise ValueError(
-                f"launcher = '{launcher}': what {found} starts is no child of rlplan, which could not end it: it would "
-                "train on, unpaid. Use apptainer exec, or have the sweep's workers run in the container"
+                f"launcher = '{launcher}': what {killed} starts is no child of rlplan, which could not end it: it "
+                "would train on, unpaid. Use apptainer exec, or have the sweep's workers run in the container"
             )
         return launcher
 
@@ -152,9 +152,9 @@ class TrainerChoice(Section):
                 "`apptainer exec --nv image.sif` (--rocm on AMD)"
             )
 
-    def with_variables(self, given: Mapping[str, str]) -> Self:
+    def with_variables(self, environment: Mapping[str, str]) -> Self:
         """Return the choice with variables beside its own: of what looks like a secret the name alone."""
-        variables = {name: value for name, value in given.items() if name not in _OURS}
+        variables = {name: value for name, value in environment.items() if name not in _OURS}
         open_ = {name: value for name, value in variables.items() if not is_secret(name, value)}
         hidden = [name for name in variables if name not in open_ and name not in self.secrets]
         changed = {"environment": {**open_, **self.environment}, "secrets": [*self.secrets, *hidden]}
@@ -163,8 +163,8 @@ class TrainerChoice(Section):
     @field_validator("environment")
     @classmethod
     def _no_secrets(cls, environment: dict[str, str]) -> dict[str, str]:
-        if taken := [name for name in environment if name in _OURS]:
-            raise ValueError(f"[trainer.environment] {', '.join(taken)}: rlplan sets that itself: leave it out")
+        if reserved := [name for name in environment if name in _OURS]:
+            raise ValueError(f"[trainer.environment] {', '.join(reserved)}: rlplan sets that itself: leave it out")
         if keys := [name for name, value in environment.items() if is_secret(name, value)]:
             raise ValueError(
                 f"[trainer.environment] {', '.join(keys)}: values are stored with each trial: set it where the trainer "
@@ -182,11 +182,13 @@ def chosen_trainer(
     environment and secrets.
     `approximate` is what --approximate says, which the configuration may say too.
     """
-    own = TrainerChoice.model_validate(configured or {})
+    choice = TrainerChoice.model_validate(configured or {})
     source, where = "[trainer]", Path.cwd()
-    if given is not None and (named := _TRAINABLE.fullmatch(given)):
-        common = own.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
-        own = _validated({"name": COMMAND, **common, "options": _trainable_options(*named.groups())}, "--trainer")
+    if given is not None and (trainable := _TRAINABLE.fullmatch(given)):
+        common = choice.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
+        choice = _validated(
+            {"name": COMMAND, **common, "options": _trainable_options(*trainable.groups())}, "--trainer"
+        )
     elif given is not None and (given.endswith(".toml") or os.sep in given):
         source, where = f"--trainer {given}", Path(given).expanduser().absolute().parent
         tables = read_tables(
@@ -197,18 +199,18 @@ def chosen_trainer(
         if tables:
             options = common.get("options")
             common["options"] = {**options, **tables} if isinstance(options, dict) else tables
-        own = _validated({"name": COMMAND, **common}, source)
-    elif given is not None and given != own.name:
-        common = own.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
-        own = _validated({"name": given, **common}, "--trainer")
-    if own.name == BUILTIN:
+        choice = _validated({"name": COMMAND, **common}, source)
+    elif given is not None and given != choice.name:
+        common = choice.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
+        choice = _validated({"name": given, **common}, "--trainer")
+    if choice.name == BUILTIN:
         return None
-    options = {HERE: str(where), **own.options} if own.name == COMMAND else own.options
-    python = own.python
+    options = {HERE: str(where), **choice.options} if choice.name == COMMAND else choice.options
+    python = choice.python
     if python is not None and os.sep in python:  # a trial's folder must find it; a link of an environment must stay one
         python = os.path.abspath(where / Path(python).expanduser())
-    changed = {"python": python, "options": options, "approximate": approximate or own.approximate}
-    return own.model_copy(update=changed)
+    changed = {"python": python, "options": options, "approximate": approximate or choice.approximate}
+    return choice.model_copy(update=changed)
 
 
 def _trainable_options(name: str, score: str | None) -> dict[str, Any]:

@@ -192,11 +192,11 @@ def _tie_groups(asymptotes: Mapping[str, float], margin: float) -> list[list[str
 
     Ties are with the leader only: chains of small differences would otherwise join recipes that clearly differ.
     """
-    left = sorted(asymptotes, key=lambda name: (-asymptotes[name], name))
+    remaining = sorted(asymptotes, key=lambda name: (-asymptotes[name], name))
     groups = []
-    while left:
-        groups.append([name for name in left if asymptotes[left[0]] - asymptotes[name] <= margin + ROUNDING])
-        left = [name for name in left if name not in groups[-1]]
+    while remaining:
+        groups.append([name for name in remaining if asymptotes[remaining[0]] - asymptotes[name] <= margin + ROUNDING])
+        remaining = [name for name in remaining if name not in groups[-1]]
     return groups
 
 

@@ -47,7 +47,7 @@ def fit_curves(
     curves: Sequence[Curve], predict_at: Sequence[Sequence[float]] | None = None, *, level: float = INTERVAL_LEVEL
 ) -> list[CurveFit]:
     """Fit every curve, and predict its mean score at each compute that is named for it."""
-    wanted = predict_at or [()] * len(curves)
+    predictions = predict_at or [()] * len(curves)
     for curve in curves:
         if not np.any(curve.x > 0):
             raise InputError(
@@ -55,12 +55,14 @@ def fit_curves(
                 "finite score at x > 0 is needed"
             )
 
-    chunks = over_chunks(curves, lambda rows, state: _fit_chunk(list(curves[rows]), list(wanted[rows]), state, level))
+    chunks = over_chunks(
+        curves, lambda rows, state: _fit_chunk(list(curves[rows]), list(predictions[rows]), state, level)
+    )
     return [fit for chunk in chunks for fit in chunk]
 
 
 def _fit_chunk(
-    curves: list[Curve], wanted: list[Sequence[float]], posterior: Posterior, level: float
+    curves: list[Curve], predict_at: list[Sequence[float]], posterior: Posterior, level: float
 ) -> list[CurveFit]:
     last = np.exp(posterior.prepared.last_log_x)
     scale = posterior.prepared.scale
@@ -74,7 +76,7 @@ def _fit_chunk(
     width = (upper - lower) / scale
     # A scale without bounds has no span of its own; twice what was seen so far stands in for it.
     span = np.where(posterior.prepared.bounded, 1.0, 2.0)
-    predictions = _predictions(posterior, wanted, level)
+    predictions = _predictions(posterior, predict_at, level)
     fits = []
     for i, (curve, state) in enumerate(zip(curves, states(posterior.prepared), strict=True)):
         verdict, evidence = judge(state, float(chance_of_more[i]), float(width[i]), float(span[i]))
@@ -96,18 +98,20 @@ def _fit_chunk(
     return fits
 
 
-def _predictions(posterior: Posterior, wanted: list[Sequence[float]], level: float) -> list[list[Prediction]]:
+def _predictions(posterior: Posterior, predict_at: list[Sequence[float]], level: float) -> list[list[Prediction]]:
     """Predict the first compute of every curve at once, then the second, and so on."""
-    result: list[list[Prediction]] = [[] for _ in wanted]
+    result: list[list[Prediction]] = [[] for _ in predict_at]
     last = np.exp(posterior.prepared.last_log_x)
-    for number in range(max((len(at) for at in wanted), default=0)):
-        at = np.array([each[number] if number < len(each) else x for each, x in zip(wanted, last, strict=True)])
+    for number in range(max((len(at) for at in predict_at), default=0)):
+        at = np.array(
+            [places[number] if number < len(places) else x for places, x in zip(predict_at, last, strict=True)]
+        )
         mixtures = posterior.predict(at)
         intervals, expectation = _intervals(mixtures, level), mixtures.average()
-        for i, each in enumerate(wanted):
-            if number < len(each):
+        for i, places in enumerate(predict_at):
+            if number < len(places):
                 median, low, high = intervals[:, i].tolist()
-                result[i].append(Prediction(float(each[number]), median, low, high, level, float(expectation[i])))
+                result[i].append(Prediction(float(places[number]), median, low, high, level, float(expectation[i])))
     return result
 
 

@@ -301,8 +301,8 @@ def _doubts(curve: Curve, asymptote: Vector, residuals: Vector) -> tuple[str, ..
     """Return why a curve does not say where it ends: it has not risen by more than noise, or A may be far above it."""
     effective, unit = effective_points(residuals), float(np.ptp(curve.y))
     changes = float(((curve.y - curve.y.mean()) ** 2).sum()) / unit**2
-    left = max(float(residuals @ residuals), 1e-12 * changes)
-    if effective * np.log(changes / left) < 3 * np.log(max(effective, 2)):
+    remaining = max(float(residuals @ residuals), 1e-12 * changes)
+    if effective * np.log(changes / remaining) < 3 * np.log(max(effective, 2)):
         return ("the scores do not change by more than their noise",)
     _, low, high = asymptote.tolist()
     tenth = max(1, curve.y.size // 10)

@@ -45,7 +45,7 @@ class Mixtures:
     @classmethod
     def joined(cls, parts: Sequence["Mixtures"]) -> "Mixtures":
         """Return several, each of as many components, as one."""
-        return cls(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
+        return cls(*(np.concatenate(arrays) for arrays in zip(*(vars(part).values() for part in parts), strict=True)))
 
     def part(self, rows: slice) -> "Mixtures":
         """Return some of the mixtures."""
@@ -55,7 +55,7 @@ class Mixtures:
         """Return independent draws of every mixture, (n, draws)."""
         at, normal = generator.random((len(self.weight), draws)), generator.standard_normal((len(self.weight), draws))
         ends = np.cumsum(self.weight, axis=1)[:, :-1]
-        of = np.stack([np.searchsorted(*each) for each in zip(ends, at, strict=True)])
+        of = np.stack([np.searchsorted(*row) for row in zip(ends, at, strict=True)])
         mean, sd = (np.take_along_axis(values, of, axis=1) for values in (self.mean, self.sd))
         return np.asarray(np.clip(mean + sd * normal, self.low[:, None], self.high[:, None]))
 

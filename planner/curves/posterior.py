@@ -229,12 +229,12 @@ def over_chunks(
     """
     if not curves:
         return []
-    known, prepared = prior or Prior(), prepare(curves)
+    curve_prior, prepared = prior or Prior(), prepare(curves)
 
     def result(begin: int) -> Result:
         rows = slice(begin, min(begin + CHUNK, len(curves)))
         part = prepared.part(rows)
-        return work(rows, posterior_of(part, known))
+        return work(rows, posterior_of(part, curve_prior))
 
     begins = range(0, len(curves), CHUNK)
     if len(begins) == 1:

@@ -101,9 +101,13 @@ def _noise(curve: Curve) -> float:
     if steps.size:
         estimate = (float(np.mean(steps**2)) + (steps[steps.size // 2] / 0.6745) ** 2) / 4
     # Scores end at 1e150 as well: squares must not overflow.
-    given = 0.0 if curve.standard_errors is None else float(np.mean(np.minimum(curve.standard_errors, 1e150) ** 2))
+    error_variance = (
+        0.0 if curve.standard_errors is None else float(np.mean(np.minimum(curve.standard_errors, 1e150) ** 2))
+    )
     spread = 1.0 if curve.bounded else float(np.ptp(curve.y)) if curve.y.size else 0.0
-    expected, worth = (given, GIVEN_WEIGHT) if given > 0 else ((NOISE_FLOOR * spread) ** 2, NOISE_FLOOR_WEIGHT)
+    expected, worth = (
+        (error_variance, GIVEN_WEIGHT) if error_variance > 0 else ((NOISE_FLOOR * spread) ** 2, NOISE_FLOOR_WEIGHT)
+    )
     return math.sqrt((steps.size * estimate + worth * expected) / (steps.size + worth))
 
 

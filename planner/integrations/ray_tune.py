@@ -59,7 +59,7 @@ class PredictedScoreScheduler(FIFOScheduler):
 
     def outlooks(self) -> dict[str, TrialForecast]:
         """Return what is predicted of each trial that competes, by its id."""
-        return {str(trial): each for trial, each in self._stopping.outlooks().items()}
+        return {str(trial): outlook for trial, outlook in self._stopping.outlooks().items()}
 
     def set_search_properties(self, metric: str | None, mode: Mode | None, **spec: Any) -> bool:
         """Take the metric and the mode from `TuneConfig`, unless they were given here."""

@@ -144,19 +144,22 @@ class Stopping:
         return self._judged(trial, self._forecasts())
 
     def _judged(self, trial: Hashable, forecasts: dict[Hashable, TrialForecast]) -> Why | None:
-        own, limit = forecasts[trial], bar(self.alpha, len(forecasts))
+        forecast, limit = forecasts[trial], bar(self.alpha, len(forecasts))
         best, *others = sorted(forecasts, key=lambda name: -forecasts[name].expected)
         likeliest = max(forecasts, key=lambda name: forecasts[name].probability_best)
-        if trial in (best, *others[:1], likeliest) or own.probability_best >= limit:
+        if trial in (best, *others[:1], likeliest) or forecast.probability_best >= limit:
             return None
-        if own.high >= forecasts[best].low and fit_curves([self._curve(trial)])[0].verdict is Verdict.NOT_IDENTIFIABLE:
+        if (
+            forecast.high >= forecasts[best].low
+            and fit_curves([self._curve(trial)])[0].verdict is Verdict.NOT_IDENTIFIABLE
+        ):
             return None
-        mine, leader = self._in_units(own), self._in_units(forecasts[best])
+        mine, leader = self._in_units(forecast), self._in_units(forecasts[best])
         return Why(
-            f"P(trial {trial} is best at {self.target:g}) is {own.probability_best:.2g}, below {limit:.2g}; trial "
+            f"P(trial {trial} is best at {self.target:g}) is {forecast.probability_best:.2g}, below {limit:.2g}; trial "
             f"{best} is predicted {leader} against {mine}",
             {
-                "probability_best": own.probability_best,
+                "probability_best": forecast.probability_best,
                 "limit": limit,
                 "target": self.target,
                 "competing": len(forecasts),

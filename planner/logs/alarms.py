@@ -51,18 +51,18 @@ def fall(points: Sequence[Scored]) -> Warned | None:
 
 def falls(points: Sequence[Scored], first: int = 0) -> list[Warned | None]:
     """Return what `fall` says after each validation, from the first on."""
-    scores = np.array([each.score for each in points])
+    scores = np.array([point.score for point in points])
     sums = np.concatenate([[0.0], np.cumsum(scores)])
     steps = np.abs(np.diff(scores, prepend=scores[:1]))
     # Σ (s_t − s_{t−1})² without the largest, which may be the collapse itself
     squares = np.cumsum(steps**2) - np.maximum.accumulate(steps) ** 2
-    errors = np.array([math.nan if each.error is None else each.error for each in points])
+    errors = np.array([math.nan if point.error is None else point.error for point in points])
     error_squares = np.cumsum((INFLATED * errors) ** 2)  # NaN from the first that is not known
     outside = np.cumsum(~((scores >= 0) & (scores <= 1)))
-    found: list[Warned | None] = []
+    warnings: list[Warned | None] = []
     for count in range(first + 1, len(points) + 1):
         if count < FEWEST or outside[count - 1]:
-            found.append(None)
+            warnings.append(None)
             continue
         if math.isfinite(square := error_squares[count - 1] / count):
             # means of two neighbours, which may lie apart by the errors that are said
@@ -71,8 +71,8 @@ def falls(points: Sequence[Scored], first: int = 0) -> list[Warned | None]:
             scatter = WITHOUT_LARGEST * math.sqrt(max(0.0, squares[count - 1]) / (count - 2) / 2)
             width = max(FEWEST_IN_WINDOW, math.ceil((scatter / WINDOW_ERROR) ** 2))
             allowed = max(LEAST_FALL, APART_WITHOUT * scatter * math.sqrt(2 / width))
-        found.append(_fallen(points, sums[: count + 1], width, allowed))
-    return found
+        warnings.append(_fallen(points, sums[: count + 1], width, allowed))
+    return warnings
 
 
 def _fallen(points: Sequence[Scored], sums: NDArray[np.float64], width: int, allowed: float) -> Warned | None:
@@ -101,11 +101,11 @@ def _fallen(points: Sequence[Scored], sums: NDArray[np.float64], width: int, all
 
 def _reward_held(points: Sequence[Scored], best: int, now: int, width: int) -> bool:
     """Whether the training reward stands as high as when the validation was best; False where it is not known."""
-    then, since = ([each.reward for each in points[begin : begin + width]] for begin in (best, now))
-    known_then, known_since = ([each for each in part if each is not None] for part in (then, since))
-    if not (known_then and known_since):
+    then, since = ([point.reward for point in points[begin : begin + width]] for begin in (best, now))
+    rewards_then, rewards_since = ([reward for reward in part if reward is not None] for part in (then, since))
+    if not (rewards_then and rewards_since):
         return False
-    return statistics.fmean(known_since) > statistics.fmean(known_then) - REWARD_TOLERANCE
+    return statistics.fmean(rewards_since) > statistics.fmean(rewards_then) - REWARD_TOLERANCE
 
 
 DEAD_UPDATES = 5  # in a row

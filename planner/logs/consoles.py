@@ -61,8 +61,8 @@ def verl_values(line: str) -> StepValues | None:
         row = _row(text)
         return (row["step"], _numbers(row["data"])) if isinstance(row.get("data"), Mapping) else None
     if _VERL_INITIAL in text:
-        found = _pairs(text.partition(_VERL_INITIAL)[2])
-        return 0, {f"val/{name}" if name.startswith(_VERL_OLD_VALIDATION) else name: v for name, v in found.items()}
+        pairs = _pairs(text.partition(_VERL_INITIAL)[2])
+        return 0, {f"val/{name}" if name.startswith(_VERL_OLD_VALIDATION) else name: v for name, v in pairs.items()}
     step = _VERL_STEP.search(text)
     if step is None:
         return None
@@ -87,26 +87,26 @@ def prime_rl_values(line: str) -> StepValues | None:
 def openrlhf_values(line: str) -> StepValues | None:
     """Return the step and the numbers of a line of OpenRLHF's; None for any other line."""
     text = plain(line)
-    if found := _OPENRLHF_UPDATE.search(text):
-        return int(found[1]), _pairs(found[2])
-    if found := _OPENRLHF_VALIDATION.search(text):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+    if match := _OPENRLHF_UPDATE.search(text):
+        return int(match[1]), _pairs(match[2])
+    if match := _OPENRLHF_VALIDATION.search(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[:4])
         took = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-        return int(found[5]), {**_pairs(found[6]), _VALIDATION_SECONDS: float(took)}
+        return int(match[5]), {**_pairs(match[6]), _VALIDATION_SECONDS: float(took)}
     return None
 
 
 def areal_values(line: str) -> StepValues | None:
     """Return the step of a line that ends one, or the numbers of a line of its tables, which belong to that step."""
     text = plain(line)
-    if found := _AREAL_DONE.search(text):
-        return int(found[1]), {}
+    if match := _AREAL_DONE.search(text):
+        return int(match[1]), {}
     bare = text.strip()
     if not bare or bare[0] not in _AREAL_FRAMES:
         return None
     cells = [cell.strip() for cell in re.split(f"[{_AREAL_FRAMES}]", bare.strip(_AREAL_FRAMES))]
-    named = [(name, _number(raw)) for name, raw in zip(cells[::2], cells[1::2], strict=False)]
-    values = {name: value for name, value in named if name and value is not None and _number(name) is None}
+    cells_by_name = [(name, _number(raw)) for name, raw in zip(cells[::2], cells[1::2], strict=False)]
+    values = {name: value for name, value in cells_by_name if name and value is not None and _number(name) is None}
     return (None, values) if values else None
 
 
@@ -143,13 +143,13 @@ def _number(text: str) -> float | None:
     """Return the number at the beginning of a text, NaN too; None where there is none."""
     with suppress(ValueError):
         return float(text)
-    found = _NUMBER.match(text)
-    return float(found[1]) if found else None
+    match = _NUMBER.match(text)
+    return float(match[1]) if match else None
 
 
 def _pairs(text: str) -> Values:
     """Return the numbers of a printed dictionary by their keys; lists and texts in it are passed over."""
-    return {found[2]: float(found[3]) for found in _PAIR.finditer(text)}
+    return {match[2]: float(match[3]) for match in _PAIR.finditer(text)}
 
 
 _TRL_BAR = re.compile(
@@ -192,15 +192,15 @@ def read_printed(path: Path) -> Printed | None:
 
     Bytes that are no UTF-8 are passed over. The last number of a line that has no end is left out: it may be torn.
     """
-    found = [_Rows(name) for name in CONSOLES]
+    readers = [_Rows(name) for name in CONSOLES]
     with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
         for number, line in enumerate(file):
-            if len(found) == 1 or _ANY_MARK.search(line):
-                for rows in found:
+            if len(readers) == 1 or _ANY_MARK.search(line):
+                for rows in readers:
                     rows.take(line)
-            if number == _SURE and len(speaking := [rows for rows in found if rows.rows]) == 1:
-                found = speaking
-    best = max(found, key=lambda rows: len(rows.rows))
+            if number == _SURE and len(speaking := [rows for rows in readers if rows.rows]) == 1:
+                readers = speaking
+    best = max(readers, key=lambda rows: len(rows.rows))
     return best.printed() if best.rows else None
 
 

@@ -28,16 +28,16 @@ class ScoreSeries:
         """Return what tells a series from the others that were chosen with it; '' for a single one."""
         if len(self.series) == 1:
             return ""
-        parts = [each.split("/") for each in self.series]
+        parts = [series.split("/") for series in self.series]
         shortest = min(map(len, parts))
         front = next((i for i in range(shortest) if len({part[i] for part in parts}) > 1), shortest)
         back = next((i for i in range(shortest) if len({part[-1 - i] for part in parts}) > 1), shortest)
-        own = name.split("/")
-        return "/".join(own[front : len(own) - back]) or name
+        path = name.split("/")
+        return "/".join(path[front : len(path) - back]) or name
 
     def notes(self, name: str) -> list[str]:
         """Return what to say of a curve whose score is this series."""
-        others = [each for each in (*self.series, *self.others) if each != name]
+        others = [other for other in (*self.series, *self.others) if other != name]
         return [f"the score is '{name}', {self.why}"] + [f"--y chooses another: {', '.join(others)}"] * bool(others)
 
 
@@ -56,9 +56,9 @@ def trainer_of(names: Collection[str], trainer: str | None = None) -> Trainer | 
     """Return the trainer most of whose marks are among these names, or the one that is said to have written them."""
     if trainer is not None:
         return load_trainer(trainer)
-    found = {each: sum(bool(matching(mark, names)) for mark in load_trainer(each).marks) for each in trainer_names()}
-    best = max(found, key=lambda each: found[each])
-    return load_trainer(best) if found[best] else None
+    marks = {name: sum(bool(matching(mark, names)) for mark in load_trainer(name).marks) for name in trainer_names()}
+    best = max(marks, key=lambda mark: marks[mark])
+    return load_trainer(best) if marks[best] else None
 
 
 def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> ScoreSeries | None:
@@ -75,21 +75,21 @@ def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> ScoreSeries | N
     everything = tuple(dict.fromkeys([*validations, *rewards]))
     for enough in (2, 1):
         for pattern in trainer.validation:
-            if found := [name for name in matching(pattern, validations) if counts[name] >= enough]:
-                others = tuple(name for name in everything if name not in found)
-                return ScoreSeries(tuple(found), "validation", f"the validation of {trainer.name}", others)
-        if found := [name for name in rewards if counts[name] >= enough]:
+            if series := [name for name in matching(pattern, validations) if counts[name] >= enough]:
+                others = tuple(name for name in everything if name not in series)
+                return ScoreSeries(tuple(series), "validation", f"the validation of {trainer.name}", others)
+        if series := [name for name in rewards if counts[name] >= enough]:
             few = "no validation" if not validations else "but one validation"
             why = f"the training reward of {trainer.name}, as its log has {few}: {MEMORISING}"
-            return ScoreSeries((found[0],), "training", why, tuple(name for name in everything if name != found[0]))
+            return ScoreSeries((series[0],), "training", why, tuple(name for name in everything if name != series[0]))
     return None
 
 
 def known_to(trainer: Trainer, names: Collection[str]) -> list[str]:
     """Return the names of which `ours_of` takes anything."""
     patterns = [*trainer.metrics.values(), *(part for parts in trainer.seconds.values() for part in parts)]
-    known = {name for several in patterns for pattern in several for name in matching(pattern, names)}
-    return [name for name in names if name in known]
+    matched = {name for several in patterns for pattern in several for name in matching(pattern, names)}
+    return [name for name in names if name in matched]
 
 
 def ours_of(trainer: Trainer, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:

@@ -54,8 +54,8 @@ def named_champion(text: str, configurations: Sequence[Configuration]) -> tuple[
 
     InputError where no configuration is like it.
     """
-    wanted = _pairs(text)
-    alike = [choice for choice in configurations if _is_like(choice, wanted)]
+    settings = _pairs(text)
+    alike = [choice for choice in configurations if _is_like(choice, settings)]
     if not alike:
         some = "; ".join(named_configuration(choice) for choice in configurations[:6])
         raise InputError(
@@ -71,9 +71,9 @@ def _pairs(text: str) -> dict[str, str]:
     return pairs
 
 
-def _is_like(configuration: Configuration, wanted: dict[str, str]) -> bool:
+def _is_like(configuration: Configuration, settings: dict[str, str]) -> bool:
     values: dict[str, Value] = {**configuration._asdict(), **dict(configuration.axes)}
-    return all(name in values and _same(values[name], text) for name, text in wanted.items())
+    return all(name in values and _same(values[name], text) for name, text in settings.items())
 
 
 def _same(value: Value, text: str) -> bool:

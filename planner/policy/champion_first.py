@@ -54,7 +54,7 @@ LOST = frozenset({TrialState.FAILED, TrialState.LOST})
 
 
 def _of_gains(standing: Standing, gains: Sequence[Gain]) -> Verdict:
-    own = standing.champion
+    champion = standing.champion
     able = [gain for gain in gains if gain.mean > 0 and gain.probability >= bar_of(standing, gain.trial.configuration)]
     failed = standing.trial.state is TrialState.FAILED
     best = max(able or gains, key=lambda gain: gain.mean if able or failed else gain.probability, default=None)
@@ -64,7 +64,7 @@ def _of_gains(standing: Standing, gains: Sequence[Gain]) -> Verdict:
             if not standing.alarm
             else f"its start {standing.alarm}, and none was tried"
         )
-        return Verdict(own, own, False, None, None, None, None, why)
+        return Verdict(champion, champion, False, None, None, None, None, why)
     challenger = best.trial.configuration
     name, bar = named_configuration(challenger), bar_of(standing, challenger)
     switched = bool(able) or failed
@@ -72,8 +72,8 @@ def _of_gains(standing: Standing, gains: Sequence[Gain]) -> Verdict:
     why = f"{name} is {likely}" if switched else f"no challenger is likely enough to gain: {name} is {likely}"
     if not has_curve(best.trial):
         why += ", by its settings alone: the GPU-hours of challengers do not reach to a score of it"
-    chosen = challenger if switched else own
-    return Verdict(chosen, own, switched, challenger, best.probability, best.mean, bar, why)
+    chosen = challenger if switched else champion
+    return Verdict(chosen, champion, switched, challenger, best.probability, best.mean, bar, why)
 
 
 def champion_trial(view: View, champion: Champion) -> TrialView | None:
@@ -133,22 +133,22 @@ class ChampionPolicy:
         if (action := self._first_look(view, trial)) is not None:
             return [action]
         if not has_curve(trial):  # it failed before its first score, or the money does not reach to one
-            named = named_configuration(trial.configuration)
-            return [Stop(Why(f"{named}, the champion, has no score after its start and cannot be trained to one"))]
+            name = named_configuration(trial.configuration)
+            return [Stop(Why(f"{name}, the champion, has no score after its start and cannot be trained to one"))]
         standing = Standing(view, view.champion, trial, self._fitted or calibration())
         return self._challenge(standing)
 
     def _race(self, view: View, champion: Champion) -> list[Action]:
         """Train every candidate for the champion's place as far as its race goes."""
         actions: list[Action] = []
-        left = view.gpu_hours_left
+        money = view.gpu_hours_left
         for candidate in champion.candidates:
             trial = longest_of(view, candidate)
             if trial is None or not trial.ready or has_raced(trial, champion) or len(actions) == view.free_workers:
                 continue
             to_step = step_at(trial, RACE_SHARE * champion.total_gpu_hours)
-            if (granted := grant(trial, to_step, left)) is not None:
-                left -= granted.gpu_hours
+            if (granted := grant(trial, to_step, money)) is not None:
+                money -= granted.gpu_hours
                 reason = f"the best of {len(champion.candidates)} candidates becomes the champion"
                 actions.append(advance(view, trial, granted.to_step, reason, {}, []))
         return actions
@@ -207,10 +207,10 @@ class ChampionPolicy:
             for trial in view.trials.values()
             if trial.state is TrialState.PAUSED and trial.configuration != decided.configuration
         ]
-        named = named_configuration(decided.configuration)
+        name = named_configuration(decided.configuration)
         return [
-            *(Prune(trial.trial, Why(f"{named} goes on to the end: {decided.why}", figures)) for trial in lost),
-            Stop(Why(f"{named} goes on to the end with all GPU-hours that are left: {decided.why}", figures)),
+            *(Prune(trial.trial, Why(f"{name} goes on to the end: {decided.why}", figures)) for trial in lost),
+            Stop(Why(f"{name} goes on to the end with all GPU-hours that are left: {decided.why}", figures)),
         ]
 
     def _follow(self, standing: Standing, look: Look) -> Action | None:

@@ -30,8 +30,8 @@ class Chances:
     def __init__(self, view: View, joint: JointDraws) -> None:
         self.joint = joint
         runs = by_configuration(view.trials.values())
-        lost = {each for each, trials in runs.items() if all(trial.state in OUT for trial in trials)}
-        rows = [row for row, each in enumerate(joint.configurations) if each not in lost]
+        lost = {candidate for candidate, trials in runs.items() if all(trial.state in OUT for trial in trials)}
+        rows = [row for row, configuration in enumerate(joint.configurations) if configuration not in lost]
         # Those that can be chosen; where every trial failed or was pruned, all.
         self.places: NDArray[np.intp] = np.array(rows or range(len(joint.configurations)), dtype=np.intp)
         self.candidates = [joint.configurations[row] for row in self.places]
@@ -53,7 +53,7 @@ class Chances:
     @property
     def finalists(self) -> list[Configuration]:
         """Return those with a fair chance to be within 0.02 of the best."""
-        return [each for each, near in zip(self.candidates, self.near, strict=True) if near >= FINALIST]
+        return [candidate for candidate, near in zip(self.candidates, self.near, strict=True) if near >= FINALIST]
 
     def figures(self, place: int) -> dict[str, float]:
         """Return what is stored with a decision about a configuration."""
@@ -93,26 +93,26 @@ def beliefs_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, Tria
     reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / joint.target
     later = np.clip(joint.observed(places, runs, np.stack([reached, 2 * reached], axis=1)), 0.0, 1.0)
     more = (np.diff(later)[:, :, 0] > EQUIVALENCE_MARGIN).mean(axis=0)  # chances of a notable rise by twice the compute
-    found = {}
+    beliefs = {}
     for row, (trial, state) in enumerate(zip(trials, states_of(trials), strict=True)):
         parameters = {name: _interval(draws) for name, draws in joint.parameters(int(places[row])).items()}
         width = parameters["A"].high - parameters["A"].low
         verdict, _ = judge(state, float(more[row]), width, 1.0)
-        found[trial.trial] = TrialBelief(
+        beliefs[trial.trial] = TrialBelief(
             verdict=str(verdict),
             score=_interval(scores[:, row]),
             probability_best=0.0 if trial.state in OUT else float(best[places[row]]),
             parameters=parameters,
             upto_gpu_hours=trial.scores[-1].gpu_hours,
         )
-    return found
+    return beliefs
 
 
 def scores_at_target(joint: JointDraws, trials: Sequence[TrialView]) -> Vector:
     """Return draws × trials; one of many runs of a configuration that was not fitted scores as the others do."""
     places, runs = joint.rows_of(trials)
-    own = joint.observed(places, runs, np.ones((len(trials), 1)))[:, :, 0]
-    return np.where(runs >= 0, np.clip(own, 0.0, 1.0), joint.at_target[:, places])
+    scores = joint.observed(places, runs, np.ones((len(trials), 1)))[:, :, 0]
+    return np.where(runs >= 0, np.clip(scores, 0.0, 1.0), joint.at_target[:, places])
 
 
 def states_of(trials: Sequence[TrialView]) -> list[State]:
@@ -121,20 +121,20 @@ def states_of(trials: Sequence[TrialView]) -> list[State]:
         return []
     return [
         replace(state, collapsed=before_collapse([point.score for point in trial.scores]) < len(trial.scores))
-        for trial, state in zip(trials, states(prepare([curve_of(each) for each in trials])), strict=True)
+        for trial, state in zip(trials, states(prepare([curve_of(trial) for trial in trials])), strict=True)
     ]
 
 
 def curve_of(trial: TrialView) -> Curve:
     """Return the trial's committed scores as a curve of pass rates over its own GPU-hours."""
     errors = [point.standard_error for point in trial.scores]
-    known = [error for error in errors if error is not None]
+    stated = [error for error in errors if error is not None]
     return Curve.of(
         trial.name,
         [point.gpu_hours for point in trial.scores],
         np.clip([point.score for point in trial.scores], 0.0, 1.0),
         bounded=True,
-        standard_errors=known if len(known) == len(errors) else None,
+        standard_errors=stated if len(stated) == len(errors) else None,
     )
 
 

@@ -31,10 +31,15 @@ class FinalPolicy:
             return _over(trial, Why(reason, {"step": trial.step, "most_steps": trial.most_steps}), view)
         if not trial.ready:
             return []
-        left = self._left_of(trial) if self._left_of is not None and trial.state is TrialState.PAUSED else None
-        if left is not None and left.won:
-            figures = {"step": trial.step, "share_left": left.share, "expected": left.expected, "chance": left.chance}
-            return _over(trial, Why(nothing_to_win(left), figures), view)
+        remaining = self._left_of(trial) if self._left_of is not None and trial.state is TrialState.PAUSED else None
+        if remaining is not None and remaining.won:
+            figures = {
+                "step": trial.step,
+                "share_left": remaining.share,
+                "expected": remaining.expected,
+                "chance": remaining.chance,
+            }
+            return _over(trial, Why(nothing_to_win(remaining), figures), view)
         to_step = next_boundary(trial)
         reason = f"the final run goes on from update {trial.step:,} of {trial.most_steps:,}, up to {to_step:,}"
         return [Advance(trial.trial, to_step, Why(reason, {"step": trial.step, "most_steps": trial.most_steps}))]
@@ -53,20 +58,20 @@ def end_of(trial: TrialView) -> float:
     return reached + (trial.most_steps - at) * trial.compared_per_step
 
 
-def left_by(known: View, pool: Pool, run: TrialView) -> RemainingGain | None:
+def left_by(pilots: View, pool: Pool, run: TrialView) -> RemainingGain | None:
     """Return what is left to win of a run, by all curves; None before its own can tell."""
     if not has_curve(run):
         return None
-    view = replace(known, trials={**known.trials, run.trial: run})
+    view = replace(pilots, trials={**pilots.trials, run.trial: run})
     return remaining_gain(pool.joint_draws(view, DRAWS), run, end_of(run))
 
 
-def nothing_to_win(left: RemainingGain) -> str:
+def nothing_to_win(remaining: RemainingGain) -> str:
     """Say that nothing is left to win, with the numbers that it rests on."""
     return (
-        f"{percent(left.share)} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more "
-        f"than {EQUIVALENCE_MARGIN:g} with a probability of {left.chance:.2f}, below {LEAST_CHANCE:g}: nothing is "
-        "left to win"
+        f"{percent(remaining.share)} of the GPU-hours are left; they are expected to bring {remaining.expected:.3f}, "
+        f"and more than {EQUIVALENCE_MARGIN:g} with a probability of {remaining.chance:.2f}, below {LEAST_CHANCE:g}: "
+        "nothing is left to win"
     )
 
 
@@ -80,10 +85,12 @@ def measured_price(scores: Sequence[ScorePoint], spacing: int) -> float | None:
 
     Those of a pilot that the run goes on from are closer together, and dearer for it: they do not count.
     """
-    own = list(takewhile(lambda pair: 2 * (pair[1].step - pair[0].step) >= spacing, reversed(list(pairwise(scores)))))
-    if not own:
+    spaced = list(
+        takewhile(lambda pair: 2 * (pair[1].step - pair[0].step) >= spacing, reversed(list(pairwise(scores))))
+    )
+    if not spaced:
         return None
-    (_, newest), (oldest, _) = own[0], own[:MEASURED_INTERVALS][-1]
+    (_, newest), (oldest, _) = spaced[0], spaced[:MEASURED_INTERVALS][-1]
     return (newest.gpu_hours - oldest.gpu_hours) / (newest.step - oldest.step)
 
 

@@ -137,11 +137,13 @@ class Standing:
         One without a curve counts as level so far: sizes and learning rates then speak alone.
         """
         reached = challenger.scores[-1].gpu_hours if has_curve(challenger) else 0.0
-        own = self.read(self.trial, reached) if reached else self.reading
-        other = self.read(challenger) if reached else own
-        width, look = scale(own.line), self.calibration.at(reached / self.total)
+        champion = self.read(self.trial, reached) if reached else self.reading
+        other = self.read(challenger) if reached else champion
+        width, look = scale(champion.line), self.calibration.at(reached / self.total)
         n, B, rate = self._octaves(challenger.configuration)
-        difference = look.level * (other.level - own.level) / width + look.line * (other.line - own.line) / width
+        difference = (
+            look.level * (other.level - champion.level) / width + look.line * (other.line - champion.line) / width
+        )
         difference += look.batch_octave * B + look.rollout_octave * n + look.rate_octave * rate
         switched, stayed = self.total - self.spent_beside(challenger), self.total - self.challenger_gpu_hours
         sunk = self.rise * math.log(switched / stayed) if switched > 0 and stayed > 0 else 0.0
@@ -157,8 +159,8 @@ class Standing:
         """Return the octaves of n and B above the champion, and how much farther from the rule its rate is."""
         n = math.log2(challenger.rollouts_per_prompt / self.champion.rollouts_per_prompt)
         B = math.log2(challenger.prompts_per_batch / self.champion.prompts_per_batch)
-        own, other = rate_octaves(self.champion.axes), rate_octaves(challenger.axes)
-        farther = 0.0 if own is None or other is None else abs(other) - abs(own)
+        champion, other = rate_octaves(self.champion.axes), rate_octaves(challenger.axes)
+        farther = 0.0 if champion is None or other is None else abs(other) - abs(champion)
         # A start that is dead speaks against the rule itself.
         return n, B, min(0.0, farther) if self.alarm and self.is_dead else farther
 

@@ -35,13 +35,13 @@ def grant(
     the end of a budget would else go into ever smaller segments. What is reserved beyond the `margin` is given where
     it is there.
     """
-    wanted = min(to_step, trial.most_steps) - trial.step
+    missing_steps = min(to_step, trial.most_steps) - trial.step
     room = gpu_hours_left / margin - trial.start_up_gpu_hours
-    if wanted < 1 or room <= 0:
+    if missing_steps < 1 or room <= 0:
         return None
     price = trial.gpu_hours_per_step
-    steps = wanted if wanted * price <= room else min(wanted, math.floor(room / price))
-    if steps < 1 or (steps < wanted and steps * price < max(trial.start_up_gpu_hours, least_gpu_hours)):
+    steps = missing_steps if missing_steps * price <= room else min(missing_steps, math.floor(room / price))
+    if steps < 1 or (steps < missing_steps and steps * price < max(trial.start_up_gpu_hours, least_gpu_hours)):
         return None
     reserved = MARGIN * (trial.start_up_gpu_hours + steps * price)
     return Grant(trial.step + steps, min(reserved, gpu_hours_left))
@@ -95,11 +95,11 @@ class Account:
 
     def grant(self, trial: TrialView, to_step: int, most: float | None) -> Grant | None:
         """Return what can be reserved of a segment up to a step; no plan limits it where nothing is the most."""
-        left = self.ledger.left
+        money = self.ledger.left
         if most is None:
             whole = MARGIN * trial.price(trial.step + trial.segment_steps)
-            return grant(trial, to_step, left, whole / SMALLEST_PART, margin=self._margin)
-        return grant(trial, to_step, min(left, most), most / SMALLEST_PART, margin=self._margin)
+            return grant(trial, to_step, money, whole / SMALLEST_PART, margin=self._margin)
+        return grant(trial, to_step, min(money, most), most / SMALLEST_PART, margin=self._margin)
 
     def charged(self, worker: str) -> float:
         """Return what a worker was charged with so far."""

@@ -57,8 +57,8 @@ class SuccessiveHalving(ABC):
             self._scores[row] = self._scores_at_rungs(self._table.trials[row])
             self._level[row] = int((~np.isnan(self._scores[row])).sum()) - 1
         table, level = self._table, self._level[: len(self._table)]
-        wanted = table["ready"]
-        open_ = wanted & table.affordable(view.gpu_hours_left)
+        ready = table["ready"]
+        open_ = ready & table.affordable(view.gpu_hours_left)
         between = open_ & (table["step"] > 0) & ((level < bracket) | (table["step"] > self._steps(level)))
         promoted = self._promotable(bracket, open_)
         new = open_ & (table["step"] == 0)
@@ -76,9 +76,9 @@ class SuccessiveHalving(ABC):
         def reason(row: int, _to_step: int) -> tuple[str, dict[str, Any]]:
             return self._reason(row, candidates.get(row), int(bracket[row]), not promoted)
 
-        taken = advances(view, table, rows, goal, reason)
+        actions = advances(view, table, rows, goal, reason)
         done = "every trial that can be trained has reached the length of the final run"
-        return [*at_end(table, table["most"]), *(taken or nothing_left(view, table, wanted, done))]
+        return [*at_end(table, table["most"]), *(actions or nothing_left(view, table, ready, done))]
 
     def _rung_step(self, trial: TrialView, rung: int) -> int:
         return int(min(trial.segment_steps * REDUCTION**rung, trial.most_steps))

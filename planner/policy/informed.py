@@ -69,15 +69,15 @@ class InformedPolicy:
         at_once = max(1, view.free_workers + sum(trial.state is TrialState.RUNNING for trial in trials))
         share = FIRST_SHARE * money_of(view) / at_once
         actions: list[Action] = []
-        left = view.gpu_hours_left
+        money = view.gpu_hours_left
         for place in spread_out(configurations, max(at_once, MOST_FIRST)):
             first = fresh.get(configurations[place])
             if first is None or len(actions) == view.free_workers:
                 continue
             least = LEAST_FIRST * view.target_gpu_hours / first.compared_per_gpu_hour
-            granted = grant(first, first_goal(first, max(share, least, first.start_up_gpu_hours)), left)
+            granted = grant(first, first_goal(first, max(share, least, first.start_up_gpu_hours)), money)
             if granted is not None:
-                left -= granted.gpu_hours
+                money -= granted.gpu_hours
                 actions.append(advance(view, first, granted.to_step, FIRST, {}, []))
         return actions
 
@@ -105,12 +105,12 @@ class InformedPolicy:
         """Buy while workers and money go; a proposal, or a better use of the money, ends it."""
         open_places = list(range(len(offered)))
         bought: list[Advance] = []
-        left = view.gpu_hours_left
+        money = view.gpu_hours_left
         while len(bought) < view.free_workers and open_places:
             still = [offered[place] for place in open_places]
             gains = value.gains(open_places)
-            rates = gains / np.array([each.price for each in still])
-            pick, granted = _best(still, gains, rates, left)
+            rates = gains / np.array([candidate.price for candidate in still])
+            pick, granted = _best(still, gains, rates, money)
             if pick is None:
                 break
             offer, rate = still[pick], float(rates[pick])
@@ -119,10 +119,10 @@ class InformedPolicy:
             ranked = alternatives(chances, still, gains, rates, offer.configuration)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:
-                return [*bought, self._proposal(view, chances, offer, left, (figures, ranked))]
+                return [*bought, self._proposal(view, chances, offer, money, (figures, ranked))]
             assert granted is not None, "an offer of a trial is picked with its grant"
             bought.append(advance(view, offer.trial, granted.to_step, reason(view, figures), figures, ranked))
-            left -= granted.gpu_hours
+            money -= granted.gpu_hours
             value.expect(open_places[pick])
             open_places = [place for place in open_places if offered[place].trial is not offer.trial]
         return list(bought)
@@ -132,18 +132,18 @@ class InformedPolicy:
         view: View,
         chances: Chances,
         offer: Offer,
-        left: float,
+        money: float,
         grounds: tuple[dict[str, Any], list[dict[str, Any]]],
     ) -> Propose:
         """Plan a trial of an open cell; a sampler of Optuna has the word where one was asked for."""
         cell, (n, B, axes) = offer.cell, offer.configuration
-        named = named_configuration(offer.configuration)
+        name = named_configuration(offer.configuration)
         if cell is None:
-            sentence = f"{named} is to be run with seed {offer.seed} as well"
+            sentence = f"{name} is to be run with seed {offer.seed} as well"
         else:
-            sentence = f"{named} has no trial yet"
+            sentence = f"{name} has no trial yet"
             if self._search is not None or cell.learning_rates is not None:
-                searched = propose_cell(view, chances, self._search or SEARCH, left)
+                searched = propose_cell(view, chances, self._search or SEARCH, money)
                 if searched is not None:
                     return searched
         figures, ranked = grounds
@@ -191,21 +191,21 @@ class InformedPolicy:
 
     def _nothing_left(self, view: View, done: str = "no trial can be trained, and none has a curve") -> list[Action]:
         affordable = self._table.affordable(view.gpu_hours_left)
-        wanted = self._table["ready"] if not affordable.any() else np.zeros(len(self._table), dtype=bool)
-        return nothing_left(view, self._table, wanted, done)
+        waiting = self._table["ready"] if not affordable.any() else np.zeros(len(self._table), dtype=bool)
+        return nothing_left(view, self._table, waiting, done)
 
 
-def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -> tuple[int | None, Grant | None]:
+def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, money: float) -> tuple[int | None, Grant | None]:
     """Return the first of the best offers that the money pays for, and the grant where it is a trial's."""
     for pick in np.argsort(-rates, kind="stable"):
         offer = offered[int(pick)]
         if gains[pick] < LEAST_GAIN:
             continue
         if offer.trial is None:
-            if offer.price * MARGIN > left:
+            if offer.price * MARGIN > money:
                 continue
             return int(pick), None
-        granted = grant(offer.trial, offer.to_step, left)
+        granted = grant(offer.trial, offer.to_step, money)
         if granted is not None:
             return int(pick), granted
     return None, None

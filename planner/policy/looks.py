@@ -41,9 +41,12 @@ def bar_of(standing: Standing, challenger: Configuration) -> float:
 
 def toward_rule(standing: Standing, challenger: Configuration) -> bool:
     """Say whether a challenger has the champion's other settings and a learning rate nearer to the rule's."""
-    own, other = rate_octaves(standing.champion.axes), rate_octaves(challenger.axes)
+    champion, other = rate_octaves(standing.champion.axes), rate_octaves(challenger.axes)
     return (
-        own is not None and other is not None and abs(other) < abs(own) and same_but_rate(standing.champion, challenger)
+        champion is not None
+        and other is not None
+        and abs(other) < abs(champion)
+        and same_but_rate(standing.champion, challenger)
     )
 
 
@@ -57,13 +60,13 @@ def cap_of(standing: Standing) -> float:
 
 def next_look(standing: Standing) -> Look | None:
     """Return the look that is worth most, or None where none is worth what it takes; what mends a fault comes first."""
-    left = (1 + ROUNDING) * cap_of(standing) - standing.challenger_gpu_hours + slack_of(standing)
+    money = (1 + ROUNDING) * cap_of(standing) - standing.challenger_gpu_hours + slack_of(standing)
     gains = [standing.gain(trial) for trial in standing.challengers]
-    fresh = {look.configuration: look for look in first_looks(standing, gains, left)}
+    fresh = {look.configuration: look for look in first_looks(standing, gains, money)}
     for configuration in faults_of(standing):
         if configuration in fresh:
             return fresh[configuration]
-    longer = [look for look in longer_looks(standing, gains) if look.price <= left]
+    longer = [look for look in longer_looks(standing, gains) if look.price <= money]
     worth = [look for look in (*fresh.values(), *longer) if look.value > LEAST_VALUE]
     return max(worth, key=lambda look: look.value, default=None)
 
@@ -77,13 +80,13 @@ def slack_of(standing: Standing) -> float:
 def faults_of(standing: Standing) -> dict[Configuration, str]:
     """Return what may mend a fault of the champion itself, and why, the first first: its learning rate, its sizes."""
     faults: dict[Configuration, str] = {}
-    own = rate_octaves(standing.champion.axes)
+    rate = rate_octaves(standing.champion.axes)
     others = [choice for choice in possible(standing) if same_but_rate(standing.champion, choice)]
     rates = {octaves: choice for choice in others if (octaves := rate_octaves(choice.axes)) is not None}
-    if own is not None:
-        nearer = [octaves for octaves in rates if abs(octaves) < abs(own) and octaves * own >= 0]
-        lower = [octaves for octaves in rates if octaves < own]
-        if nearer and (own < 0 or standing.alarm):
+    if rate is not None:
+        nearer = [octaves for octaves in rates if abs(octaves) < abs(rate) and octaves * rate >= 0]
+        lower = [octaves for octaves in rates if octaves < rate]
+        if nearer and (rate < 0 or standing.alarm):
             faults[rates[min(nearer, key=abs)]] = "its learning rate is nearer to the rule's"
         elif standing.alarm and standing.is_dead and lower:
             faults[rates[max(lower)]] = "a lower learning rate may mend a dead start"
@@ -98,7 +101,7 @@ def possible(standing: Standing) -> list[Configuration]:
     return list(dict.fromkeys([*fresh, *standing.view.open_cells]))
 
 
-def first_looks(standing: Standing, gains: Sequence[Gain], left: float) -> Iterator[Look]:
+def first_looks(standing: Standing, gains: Sequence[Gain], money: float) -> Iterator[Look]:
     """Yield a look at each configuration that has no score yet, as long as GPU-hours are left for one."""
     begun = {gain.trial.configuration for gain in gains} | {standing.champion}
     trials = {trial.configuration: trial for trial in standing.view.trials.values() if trial.ready}
@@ -110,7 +113,7 @@ def first_looks(standing: Standing, gains: Sequence[Gain], left: float) -> Itera
         trial, cell = trials.get(configuration), standing.view.open_cells.get(configuration)
         priced = trial or cell
         assert priced is not None, "what is possible has a trial or an open cell"
-        step = step_for(priced, to_gpu_hours, left)
+        step = step_for(priced, to_gpu_hours, money)
         if step * priced.compared_per_step < LEAST_LOOK * to_gpu_hours:
             # Of what mends a fault a single score is worth having where there is none, up to what an alarm allows.
             step = first_scored(standing, priced)
@@ -139,8 +142,8 @@ def price_of(priced: TrialView | OpenCell, step: int) -> float:
 
 def is_payable(standing: Standing, priced: TrialView | OpenCell) -> bool:
     """Say whether challengers may still take what the next score of one costs, an alarm provided."""
-    left = (1 + ROUNDING) * most_of_challengers(standing.terms) - standing.challenger_gpu_hours
-    return price_of(priced, first_scored(standing, priced)) <= left
+    money = (1 + ROUNDING) * most_of_challengers(standing.terms) - standing.challenger_gpu_hours
+    return price_of(priced, first_scored(standing, priced)) <= money
 
 
 def unseen(standing: Standing) -> list[TrialView]:
@@ -175,8 +178,8 @@ def longer_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
 
 def comparable(standing: Standing, configuration: Configuration) -> bool:
     """Say whether an early lead tells anything: one of a higher rate than the champion's and the rule's does not."""
-    own, other = rate_octaves(standing.champion.axes), rate_octaves(configuration.axes)
-    if own is not None and other is not None and other > max(own, 0.0):
+    champion, other = rate_octaves(standing.champion.axes), rate_octaves(configuration.axes)
+    if champion is not None and other is not None and other > max(champion, 0.0):
         return False
     return text_of(configuration.axes, MODEL) == text_of(standing.champion.axes, MODEL)
 
@@ -188,8 +191,8 @@ def best_so_far(standing: Standing, gains: Sequence[Gain]) -> float:
 
 def cost_of(standing: Standing, price: float) -> float:
     """Return what GPU-hours for a challenger cost the champion's end, by the slope that it has."""
-    left = max(0.1 * standing.total, standing.total - price)
-    return standing.rise * math.log(standing.total / left)
+    remaining = max(0.1 * standing.total, standing.total - price)
+    return standing.rise * math.log(standing.total / remaining)
 
 
 def value_of_look(mean: float, sd: float, explained: float, bar: float, best: float) -> float:
@@ -212,9 +215,9 @@ def step_at(trial: TrialView, gpu_hours: float) -> int:
     return min(trial.most_steps, segments * trial.segment_steps)
 
 
-def step_for(priced: TrialView | OpenCell, gpu_hours: float, left: float) -> int:
+def step_for(priced: TrialView | OpenCell, gpu_hours: float, money: float) -> int:
     """Return the step of a first look that goes nearly so far, and takes no more with its start-up than is left."""
-    paid = (left - priced.start_up_gpu_hours) / priced.gpu_hours_per_step
+    paid = (money - priced.start_up_gpu_hours) / priced.gpu_hours_per_step
     if isinstance(priced, OpenCell):
         return max(0, math.floor(min(gpu_hours / priced.compared_per_step, paid) + ROUNDING))
     segments = math.floor((priced.step + paid) / priced.segment_steps + ROUNDING)

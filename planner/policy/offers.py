@@ -36,17 +36,17 @@ def offers(view: View, money: float, finalists: Collection[Configuration] = ()) 
 
     Of finalists a run with another seed is offered too, where the view allows that.
     """
-    found: list[Offer] = []
+    all_offers: list[Offer] = []
     for trials in by_configuration(trial for trial in view.trials.values() if trial.ready).values():
-        begun = sorted((each for each in trials if each.step > 0), key=lambda each: (-each.step, each.trial))
-        fresh = [each for each in trials if each.step == 0][:1]
+        begun = sorted((trial for trial in trials if trial.step > 0), key=lambda trial: (-trial.step, trial.trial))
+        fresh = [trial for trial in trials if trial.step == 0][:1]
         for trial in (*begun[:MOST_OF_A_CONFIGURATION], *fresh):
-            found += _segments(view, trial, money)
+            all_offers += _segments(view, trial, money)
     for cell in view.open_cells.values():
-        found += _pilots(view, cell)
+        all_offers += _pilots(view, cell)
     if view.replicates:
-        found += _replicates(view, finalists)
-    return found
+        all_offers += _replicates(view, finalists)
+    return all_offers
 
 
 def money_of(view: View) -> float:

@@ -43,17 +43,17 @@ class _Pilots(ABC):
         table = self._table
         self._changed = table.follow(view)
         goal = np.minimum(table["pilot"], table["most"])
-        wanted = table["ready"] & (table["step"] < goal)
-        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
+        waiting = table["ready"] & (table["step"] < goal)
+        rows = np.flatnonzero(waiting & table.affordable(view.gpu_hours_left))
         self._pruned = {}
         ordered, reason = self._in_order(view, goal, rows)
-        wanted[list(self._pruned)] = False
+        waiting[list(self._pruned)] = False
 
         def to_pilot(row: int) -> int:
             return min(next_boundary(table.trials[row]), int(goal[row]))
 
-        taken = advances(view, table, ordered, to_pilot, reason)
-        left = taken or nothing_left(view, table, wanted, self.done)
+        actions = advances(view, table, ordered, to_pilot, reason)
+        left = actions or nothing_left(view, table, waiting, self.done)
         return [*self._pruned.values(), *at_end(table, goal), *left]
 
     @abstractmethod
@@ -132,29 +132,29 @@ class MedianStopping(_Pilots):
         for row in rows[np.argsort(fraction[rows], kind="stable")].tolist():
             if view.free_workers < 1 or len(going) >= view.free_workers + MOST_ALTERNATIVES:
                 break
-            seen = numbers[row] = self._compared(row, fraction[row])
-            if not seen.get("below"):
+            compared = numbers[row] = self._compared(row, fraction[row])
+            if not compared.get("below"):
                 going.append(row)
                 continue
             trial = table.trials[row]
             sentence = (
-                f"the best score of {named(trial)} up to {percent(seen['fraction'])} of its pilot is "
-                f"{seen['best_score']:.3f}, below {seen['median']:.3f}, the median of the running averages of "
-                f"{seen['peers']} others there"
+                f"the best score of {named(trial)} up to {percent(compared['fraction'])} of its pilot is "
+                f"{compared['best_score']:.3f}, below {compared['median']:.3f}, the median of the running averages of "
+                f"{compared['peers']} others there"
             )
-            self._pruned[row] = Prune(trial.trial, Why(sentence, seen))
+            self._pruned[row] = Prune(trial.trial, Why(sentence, compared))
         return going, lambda row, _to_step: (_why_not(numbers[row]), numbers[row])
 
     def _compared(self, row: int, fraction: float) -> dict[str, Any]:
         """Return the numbers of the rule; `below` when the trial is to be stopped."""
         trial, numbers = self._table.trials[row], {"fraction": float(fraction)}
-        own = [point.score for point in trial.scores if point.step > 0]
-        if not own or trial.step < trial.segment_steps:
+        scores = [point.score for point in trial.scores if point.step > 0]
+        if not scores or trial.step < trial.segment_steps:
             return numbers
         column = self._averages[: len(self._table), int(fraction * MARKS + 1e-9)]
         peers = np.delete(column, row)
         peers = peers[~np.isnan(peers)]
-        best = max(own)
+        best = max(scores)
         numbers |= {"best_score": best, "peers": len(peers)}
         if len(peers) < FEWEST_PEERS:
             return numbers
@@ -168,16 +168,16 @@ def running_averages(trial: TrialView) -> Vector:
     The score before training is the same for all and is left out.
     """
     goal = min(trial.pilot_steps, trial.most_steps)
-    own = [(point.step, point.score) for point in trial.scores if point.step > 0]
+    points = [(point.step, point.score) for point in trial.scores if point.step > 0]
     averages = np.full(MARKS + 1, np.nan)
-    if not own:
+    if not points:
         return averages
-    steps, scores = (np.asarray(part, dtype=float) for part in zip(*own, strict=True))
+    steps, scores = (np.asarray(part, dtype=float) for part in zip(*points, strict=True))
     marks = np.arange(MARKS + 1) / MARKS * goal
-    known = np.searchsorted(steps, marks + 1e-9, side="right")
+    counts = np.searchsorted(steps, marks + 1e-9, side="right")
     means = np.cumsum(scores) / np.arange(1, len(scores) + 1)
-    reached = (known > 0) & (marks <= trial.step + 1e-9)
-    averages[reached] = means[known[reached] - 1]
+    reached = (counts > 0) & (marks <= trial.step + 1e-9)
+    averages[reached] = means[counts[reached] - 1]
     return averages
 
 

@@ -46,36 +46,36 @@ def alternatives(
 ) -> list[dict[str, Any]]:
     """Return the best offers beside the chosen configuration's, one of each."""
     named_already = {chosen}
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for place in np.argsort(-rates, kind="stable"):
         offer = offered[int(place)]
         if offer.configuration in named_already:
             continue
         named_already.add(offer.configuration)
-        what = {"trial": offer.trial.trial, "name": offer.trial.name} if offer.trial is not None else {}
-        found.append(
+        trial = {"trial": offer.trial.trial, "name": offer.trial.name} if offer.trial is not None else {}
+        rows.append(
             {
                 "action": "propose" if offer.trial is None else "advance",
                 "configuration": named_configuration(offer.configuration),
-                **what,
+                **trial,
                 "to_step": offer.to_step,
                 "price_gpu_hours": offer.price,
                 **numbers(chances, offer, float(gains[place]), float(rates[place])),
             }
         )
-        if len(found) == MOST_ALTERNATIVES:
+        if len(rows) == MOST_ALTERNATIVES:
             break
-    return found
+    return rows
 
 
 def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit: float) -> Why:
     """Say why a trial is given up, with the weakest of the others, which could have been instead."""
     leader = chances.leader
     interval, best_interval = (
-        f"{chances.median[each]:.2f} ({chances.low[each]:.2f} to {chances.high[each]:.2f})" for each in (place, leader)
+        f"{chances.median[row]:.2f} ({chances.low[row]:.2f} to {chances.high[row]:.2f})" for row in (place, leader)
     )
     best = named_configuration(chances.candidates[leader])
-    weakest = [int(each) for each in np.argsort(chances.near, kind="stable") if each != place][:MOST_ALTERNATIVES]
+    weakest = [int(row) for row in np.argsort(chances.near, kind="stable") if row != place][:MOST_ALTERNATIVES]
     return Why(
         f"{named(trial)} ends within {EQUIVALENCE_MARGIN:g} of the best at {hours(view.target_gpu_hours)} GPU-hours "
         f"with a probability of {chances.near_at_most[place]:.2g}, below {limit:.2g}: its expected score is "
@@ -88,8 +88,8 @@ def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit
             **{f"leader_{name}": figure for name, figure in chances.figures(leader).items()},
         },
         [
-            {"action": "prune", "configuration": named_configuration(chances.candidates[each]), **chances.figures(each)}
-            for each in weakest
+            {"action": "prune", "configuration": named_configuration(chances.candidates[row]), **chances.figures(row)}
+            for row in weakest
         ],
     )
 

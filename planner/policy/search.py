@@ -62,8 +62,8 @@ def octaves(cell: Cell) -> tuple[float, float]:
 def possible_region(chances: Chances) -> Region:
     """Return the box around the configurations that would not be given up: the best one is always among them."""
     limit = bar(ALPHA, len(chances.candidates))
-    possible = [each for each, near in zip(chances.candidates, chances.near, strict=True) if near >= limit]
-    places = np.array([octaves(each[:2]) for each in [chances.candidates[chances.leader], *possible]])
+    possible = [candidate for candidate, near in zip(chances.candidates, chances.near, strict=True) if near >= limit]
+    places = np.array([octaves(choice[:2]) for choice in [chances.candidates[chances.leader], *possible]])
     ends = zip(np.floor(places.min(axis=0)).astype(int), np.ceil(places.max(axis=0)).astype(int), strict=True)
     return Region({name: (int(low), int(high)) for name, (low, high) in zip((N, B), ends, strict=True)})
 
@@ -81,8 +81,8 @@ class Space:
         """Return the space of open cells and of what was tried."""
         between = cells[0].learning_rates if cells else None
         axes = [*(cell.axes for cell in cells), *(configuration.axes for configuration in tried)]
-        found = values_by_axis(without(each, LEARNING_RATE) if between else each for each in axes)
-        return cls(region, {name: tuple(values) for name, values in found.items() if len(values) > 1}, between)
+        by_axis = values_by_axis(without(axis, LEARNING_RATE) if between else axis for axis in axes)
+        return cls(region, {name: tuple(values) for name, values in by_axis.items() if len(values) > 1}, between)
 
     def __contains__(self, configuration: Configuration) -> bool:
         return (configuration.rollouts_per_prompt, configuration.prompts_per_batch) in self.region
@@ -105,11 +105,11 @@ class Space:
     def parameters(self, configuration: Configuration) -> dict[str, Any]:
         """Return a configuration of the space as Optuna knows it."""
         n, prompts = octaves((configuration.rollouts_per_prompt, configuration.prompts_per_batch))
-        found: dict[str, Any] = {N: round(n), B: round(prompts)}
-        found |= {name: value_of(configuration.axes, name) for name in self.named}
+        values: dict[str, Any] = {N: round(n), B: round(prompts)}
+        values |= {name: value_of(configuration.axes, name) for name in self.named}
         if self.learning_rates:
-            found[LEARNING_RATE] = value_of(configuration.axes, LEARNING_RATE)
-        return found
+            values[LEARNING_RATE] = value_of(configuration.axes, LEARNING_RATE)
+        return values
 
     def wish(self, suggested: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a sampler suggested as it is stored, the learning rate as it is run."""
@@ -122,8 +122,8 @@ class Space:
         """Return open cells, first those that agree in more of the named axes, and of these the nearest ones."""
 
         def order(cell: OpenCell) -> tuple[int, float, float, tuple[int, int]]:
-            own = dict(cell.axes)
-            differing = sum(own.get(name) != wish[name] for name in self.named)
+            axes = dict(cell.axes)
+            differing = sum(axes.get(name) != wish[name] for name in self.named)
             return differing, math.dist(octaves(cell.cell), (wish[N], wish[B])), cell.price, cell.cell
 
         return sorted(cells, key=order)
@@ -167,7 +167,7 @@ def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float) -
     if not nearest:
         return None
     chosen = space.chosen(nearest[0], wish)
-    predicted = sum(each.state.name == "COMPLETE" for each in history)
+    predicted = sum(past.state.name == "COMPLETE" for past in history)
     return Propose(
         chosen.rollouts_per_prompt,
         chosen.prompts_per_batch,
@@ -186,7 +186,7 @@ def frozen_trials(view: View, chances: Chances, space: Space) -> list[FrozenTria
 
     inside = [trial for trial in view.trials.values() if trial.configuration in space]
     # Those that have failed are at the end.
-    best = {each: float(chances.best[place]) for each, place in chances.place.items()}
+    best = {configuration: float(chances.best[place]) for configuration, place in chances.place.items()}
     inside = sorted(inside, key=lambda trial: -best.get(trial.configuration, -1.0))[:MOST_TRIALS]
     inside.sort(key=lambda trial: trial.trial)
     with_curve = [trial for trial in inside if has_curve(trial)]

@@ -54,10 +54,10 @@ class TrialTable:
 
     def follow(self, view: View) -> list[int]:
         """Take over a view, and return the rows that changed, in order."""
-        trials, known = list(view.trials.values()), self.trials
-        changed = [row for row, trial in enumerate(trials) if row >= len(known) or known[row] is not trial]
+        trials, old = list(view.trials.values()), self.trials
+        changed = [row for row, trial in enumerate(trials) if row >= len(old) or old[row] is not trial]
         if len(trials) > len(self._rows):
-            self._rows = np.resize(self._rows, 2 * len(trials)) if known else np.zeros(len(trials), dtype=FIELDS)
+            self._rows = np.resize(self._rows, 2 * len(trials)) if old else np.zeros(len(trials), dtype=FIELDS)
         if changed:
             self._rows[changed] = [_row(trials[row]) for row in changed]
         self.trials = trials
@@ -87,21 +87,21 @@ Reason = Callable[[int, int], tuple[str, dict[str, Any]]]  # of training a row u
 def advances(view: View, table: TrialTable, rows: Sequence[int], goal: Goal, reason: Reason) -> list[Advance]:
     """Hand the first affordable rows to the free workers, and name the next ones as alternatives."""
     chosen: list[tuple[int, int]] = []
-    left, place = view.gpu_hours_left, 0
+    money, place = view.gpu_hours_left, 0
     while place < len(rows) and len(chosen) < view.free_workers:
         row = int(rows[place])
         to_step = goal(row)
-        if (granted := grant(table.trials[row], to_step, left)) is not None:
+        if (granted := grant(table.trials[row], to_step, money)) is not None:
             chosen.append((row, to_step))
-            left -= granted.gpu_hours
+            money -= granted.gpu_hours
         place += 1
     if not chosen:
         return []
     alternatives: list[dict[str, Any]] = []
     for row in map(int, rows[place : place + MOST_ALTERNATIVES]):
         trial, to_step = table.trials[row], goal(row)
-        named = {"action": "advance", "trial": trial.trial, "name": trial.name}
-        alternatives.append({**named, "to_step": to_step, "price_gpu_hours": trial.price(to_step)})
+        alternative = {"action": "advance", "trial": trial.trial, "name": trial.name}
+        alternatives.append({**alternative, "to_step": to_step, "price_gpu_hours": trial.price(to_step)})
     return [advance(view, table.trials[row], to_step, *reason(row, to_step), alternatives) for row, to_step in chosen]
 
 
@@ -115,7 +115,7 @@ def at_end(table: TrialTable, goals: Vector) -> list[Action]:
     return actions
 
 
-def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done: str) -> list[Action]:
+def nothing_left(view: View, table: TrialTable, waiting: NDArray[np.bool_], done: str) -> list[Action]:
     """Stop when nothing is awaited and nothing can be started: for lack of money, or because all is done.
 
     `wanted` are the rows that the policy would train if it could, `done` what is so when there are none. Nothing is
@@ -124,9 +124,9 @@ def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done:
     if table.waiting or view.free_workers < 1:
         return []
     figures: dict[str, Any] = {"gpu_hours_left": view.gpu_hours_left}
-    if not wanted.any():
+    if not waiting.any():
         return [Stop(Why(f"{done}; {hours(view.gpu_hours_left)} GPU-hours are left", figures))]
-    rows = np.flatnonzero(wanted)
+    rows = np.flatnonzero(waiting)
     prices = (table["start_up"] + table["per_step"])[rows]
     cheapest, price = table.trials[int(rows[np.argmin(prices)])], float(prices.min())
     reason = (

@@ -56,13 +56,16 @@ class SegmentValues:
         """Return for each of these offers, by its place, how much the expected score of the choice would rise."""
         if not len(places):
             return np.zeros(0)
-        size, known, number = len(self.scores), len(self.means), len(self._noise)
-        scores = self._columns[:, :known]
-        middle, end = self._columns[:, known : known + number], self._columns[:, known + number :]
+        size, configurations, number = len(self.scores), len(self.means), len(self._noise)
+        scores = self._columns[:, :configurations]
+        middle, end = (
+            self._columns[:, configurations : configurations + number],
+            self._columns[:, configurations + number :],
+        )
         noise = self._noise + JITTER
-        of_middle, of_end = (np.einsum("sp,sp->p", each, each) / size + noise for each in (middle, end))
+        of_middle, of_end = (np.einsum("sp,sp->p", part, part) / size + noise for part in (middle, end))
         of_both = np.einsum("sp,sp->p", middle, end) / size
-        with_middle, with_end = np.split(scores.T @ self._columns[:, known:] / size, 2, axis=1)
+        with_middle, with_end = np.split(scores.T @ self._columns[:, configurations:] / size, 2, axis=1)
         # What is seen, as two independent standard normal numbers, moves the means by these: Cholesky's factor of the
         # inverse of the two scores' covariance, written out.
         within = np.sqrt(of_middle * of_end - of_both**2)
@@ -97,11 +100,11 @@ class SegmentValues:
         """Return draws × segments × 2, the scores in the middle and at the end of each, centred, and their noise."""
         if not offered:
             return np.zeros((len(self.scores), 0, 2)), np.zeros(0)
-        ends = np.array([[each.from_gpu_hours, each.to_gpu_hours] for each in offered]) / self._joint.target
+        ends = np.array([[offer.from_gpu_hours, offer.to_gpu_hours] for offer in offered]) / self._joint.target
         x = np.stack([ends.mean(axis=1), ends[:, 1]], axis=1)
-        configuration = np.array([self._joint.place[each.configuration] for each in offered])
-        scores = self._joint.observed(configuration, np.array([_run(each, self._joint) for each in offered]), x)
-        noise = 2 * self._joint.noise_of_a_score / np.array([each.scores for each in offered])
+        configuration = np.array([self._joint.place[offer.configuration] for offer in offered])
+        scores = self._joint.observed(configuration, np.array([_run(offer, self._joint) for offer in offered]), x)
+        noise = 2 * self._joint.noise_of_a_score / np.array([offer.scores for offer in offered])
         return scores - scores.mean(axis=0), noise
 
 

@@ -81,22 +81,29 @@ class MeasuredRun:
         """What published runs say of this trainer, with the length as well as it is known here."""
         return self.opened(prior(self.hardware.gpu, self.trainer))
 
-    def opened(self, known: Coefficients) -> Coefficients:
+    def opened(self, coefficients: Coefficients) -> Coefficients:
         """Return coefficients as unsure as the facts that the row leaves blank make them."""
 
         def seconds(workload: Workload, execution: Execution) -> float:
             traits = replace(self.traits, execution=execution)
-            return replace(self, workload=workload, traits=traits).cost(known).step_seconds
+            return replace(self, workload=workload, traits=traits).cost(coefficients).step_seconds
 
         terms = (self.workload, self.traits.execution, self.trainer, self.stated, self.length_log_sd)
-        unmodelled = math.hypot(known.unmodelled_log_sd, left_open(open_facts(seconds, *terms)))
-        return replace(known, length_log_sd=self.length_log_sd, unmodelled_log_sd=unmodelled)
+        unmodelled = math.hypot(coefficients.unmodelled_log_sd, left_open(open_facts(seconds, *terms)))
+        return replace(coefficients, length_log_sd=self.length_log_sd, unmodelled_log_sd=unmodelled)
 
     def cost(self, coefficients: Coefficients | None = None) -> StepCost:
         """Price one update; a batch takes `traits.updates_per_batch` of them."""
-        known = coefficients or prior(self.hardware.gpu, self.trainer)
-        asked = (self.workload, self.hardware, self.traits, self.rollouts_per_prompt, self.prompts_per_update, known)
-        return step_cost(*asked, placement=self.placement, engine_gpus=self.engine_gpus)
+        efficiencies = coefficients or prior(self.hardware.gpu, self.trainer)
+        arguments = (
+            self.workload,
+            self.hardware,
+            self.traits,
+            self.rollouts_per_prompt,
+            self.prompts_per_update,
+            efficiencies,
+        )
+        return step_cost(*arguments, placement=self.placement, engine_gpus=self.engine_gpus)
 
     def batch_seconds(self, coefficients: Coefficients | None = None) -> float:
         """Return the expected seconds of a batch, as the table counts a step."""
@@ -165,13 +172,13 @@ def summary(runs: Sequence[PricedRun]) -> Summary:
 def _priced(row: Row, name: str) -> PricedRun:
     try:
         run = measured_run(row)
-        known = run.coefficients
+        coefficients = run.coefficients
         phases = {
-            phase.value: interval_of(total(seconds), known.log_sd(seconds))
-            for phase, seconds in run.base_seconds(known).items()
+            phase.value: interval_of(total(seconds), coefficients.log_sd(seconds))
+            for phase, seconds in run.base_seconds(coefficients).items()
             if total(seconds) > 0
         }
-        predicted = interval_of(run.batch_seconds(known), run.cost(known).log_sd)
+        predicted = interval_of(run.batch_seconds(coefficients), run.cost(coefficients).log_sd)
     except RlplanError as error:
         return PricedRun(name, None, None, notes=(f"not priced: {error}",))
     return PricedRun(name, predicted, run.seconds, phases, run.notes)
@@ -300,8 +307,8 @@ def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> 
     if mean is None:
         columns = ("tokens_per_second_per_gpu", "seconds_per_step", "gpu_count", "rollouts_per_step")
         speed, seconds, gpus, rollouts = (_number(row, column) for column in columns)
-        if speed and seconds and gpus and rollouts and (left := speed * seconds * gpus / rollouts - prompt) > 0:
-            mean = left
+        if speed and seconds and gpus and rollouts and (tokens := speed * seconds * gpus / rollouts - prompt) > 0:
+            mean = tokens
             notes.append(f"mean response of {mean:,.0f} tokens from the published tokens per second")
     if mean is None:
         expected = expected_length(row.get("model") or model.name, cap)

@@ -79,9 +79,13 @@ def facts_of(query: PriceQuery, trainer: str, stated: Container[str]) -> list[Op
 
 def opened(query: PriceQuery, trainer: str, stated: Container[str]) -> Coefficients:
     """Return a set-up's coefficients as unsure as the facts make them that are not stated of it."""
-    known = query.coefficients
-    beside = left_open(facts_of(query, trainer, stated))
-    return replace(known, unmodelled_log_sd=math.hypot(known.unmodelled_log_sd, beside)) if beside else known
+    coefficients = query.coefficients
+    facts = left_open(facts_of(query, trainer, stated))
+    return (
+        replace(coefficients, unmodelled_log_sd=math.hypot(coefficients.unmodelled_log_sd, facts))
+        if facts
+        else coefficients
+    )
 
 
 def _ends(

@@ -141,14 +141,14 @@ class Price:
     @cached_property
     def memory(self) -> MemoryPlan:
         """How training and engines share the memory, with a trainer that can do all but what would take more time."""
-        asked, gpu, execution = self.asked, self.asked.hardware.gpu, self.asked.traits.execution
+        query, gpu, execution = self.asked, self.asked.hardware.gpu, self.asked.traits.execution
         demand = Demand(
-            asked.workload.model,
-            asked.workload.longest_sequence * (1 if execution.packing else execution.padded_to),
+            query.workload.model,
+            query.workload.longest_sequence * (1 if execution.packing else execution.padded_to),
             self.cost.placement,
             gpu.memory_gb * 1e9,
             gpu.gpus_per_node,
-            reference=asked.traits.reference_pass,
+            reference=query.traits.reference_pass,
             lora_rank=execution.lora_rank,
         )
         means = Means(heads=(CHUNKED,), offloads=False, sleeps=None)  # a head as `fewest_gpus` counts it
@@ -163,29 +163,29 @@ class Price:
     @cached_property
     def phases(self) -> tuple[PhasePrice, ...]:
         """Every phase that takes time, in the order of a step."""
-        asked = self.asked
-        found = phase_seconds(
-            asked.workload, asked.hardware.gpu, self.cost.placement, asked.traits, asked.load, asked.coefficients
+        query = self.asked
+        phase_times = phase_seconds(
+            query.workload, query.hardware.gpu, self.cost.placement, query.traits, query.load, query.coefficients
         )
-        lengths, prices = asked.workload.under(asked.traits).responses, []
-        for phase, seconds in found.items():
+        lengths, prices = query.workload.under(query.traits).responses, []
+        for phase, seconds in phase_times.items():
             if not total(seconds) > 0:
                 continue
             limit = LIMITS[max(seconds, key=seconds.__getitem__)]
-            if phase is Phase.GENERATE and not asked.traits.asynchronous:
-                longest = lengths.longest_of(asked.load.generated)
+            if phase is Phase.GENERATE and not query.traits.asynchronous:
+                longest = lengths.longest_of(query.load.generated)
                 if longest > LONG_TAIL * lengths.mean:
                     limit += f", and a longest response of {longest / lengths.mean:.1f} × the mean"
             if phase is Phase.SAVE and self.cost.save_every_seconds is not None:
                 limit += f", one in {self.cost.save_every_seconds / SECONDS_PER_HOUR:.2g} h"
-            interval = interval_of(total(seconds), asked.coefficients.log_sd(seconds))
+            interval = interval_of(total(seconds), query.coefficients.log_sd(seconds))
             prices.append(PhasePrice(phase.value, *interval, limit))
         return tuple(prices)
 
 
-def price(asked: PriceQuery) -> Price:
+def price(query: PriceQuery) -> Price:
     """Price a configuration; InfeasibleError, with what would mend it, where it does not fit."""
-    return Price(asked, asked.cost())
+    return Price(query, query.cost())
 
 
 STALENESS = 1  # updates that generators run ahead in the asynchronous variant: what frameworks start with
@@ -205,45 +205,45 @@ class Change:
 
 def changes(before: Price) -> list[Change]:
     """Return every change, sorted by what it saves of the price of a rollout; those that cannot be come last."""
-    found, old = [], before.gpu_seconds_per_rollout
-    for what, query in _asked(before.asked):
+    changed, old = [], before.gpu_seconds_per_rollout
+    for description, query in _asked(before.asked):
         try:
             after = price(query)
         except (InfeasibleError, InputError) as error:
-            found.append(Change(what, None, str(error), None, None))
+            changed.append(Change(description, None, str(error), None, None))
             continue
         new, gpus = after.gpu_seconds_per_rollout, after.cost.placement.gpus / before.cost.placement.gpus
-        found.append(Change(what, after, None, 1 - new / old, gpus * old / new))
-    return sorted(found, key=lambda each: -1e9 if each.saved is None else each.saved, reverse=True)
+        changed.append(Change(description, after, None, 1 - new / old, gpus * old / new))
+    return sorted(changed, key=lambda change: -1e9 if change.saved is None else change.saved, reverse=True)
 
 
-def _asked(asked: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
-    gpus, traits = asked.hardware.gpus_per_trial, asked.traits
-    yield f"{2 * gpus} GPUs", replace(asked, hardware=_on(asked.hardware, 2 * gpus))
+def _asked(query: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
+    gpus, traits = query.hardware.gpus_per_trial, query.traits
+    yield f"{2 * gpus} GPUs", replace(query, hardware=_on(query.hardware, 2 * gpus))
     if gpus > 1:
-        yield f"{gpus // 2} {'GPU' if gpus < 4 else 'GPUs'}", replace(asked, hardware=_on(asked.hardware, gpus // 2))
+        yield f"{gpus // 2} {'GPU' if gpus < 4 else 'GPUs'}", replace(query, hardware=_on(query.hardware, gpus // 2))
     if traits.asynchronous:
-        yield "synchronous", replace(asked, traits=replace(traits, staleness_bound=0))
+        yield "synchronous", replace(query, traits=replace(traits, staleness_bound=0))
     elif traits.updates_per_batch == 1:
-        yield "asynchronous", replace(asked, traits=replace(traits, staleness_bound=STALENESS))
-    yield from _executions(asked)
-    yield f"n = {2 * asked.rollouts_per_prompt}", replace(asked, rollouts_per_prompt=2 * asked.rollouts_per_prompt)
+        yield "asynchronous", replace(query, traits=replace(traits, staleness_bound=STALENESS))
+    yield from _executions(query)
+    yield f"n = {2 * query.rollouts_per_prompt}", replace(query, rollouts_per_prompt=2 * query.rollouts_per_prompt)
     yield (
-        f"B = {2 * traits.updates_per_batch * asked.prompts_per_batch}",
-        replace(asked, prompts_per_batch=2 * asked.prompts_per_batch),
+        f"B = {2 * traits.updates_per_batch * query.prompts_per_batch}",
+        replace(query, prompts_per_batch=2 * query.prompts_per_batch),
     )
 
 
-def _executions(asked: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
+def _executions(query: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
     """Yield what trainers on GPUs offer beside the layout, where it is not there yet."""
-    gpu, traits, execution = asked.hardware.gpu, asked.traits, asked.traits.execution
+    gpu, traits, execution = query.hardware.gpu, query.traits, query.traits.execution
     if not execution.fp8_rollouts and gpu.fp8_times > 1:
-        yield "fp8 rollouts", replace(asked, traits=replace(traits, execution=replace(execution, fp8_rollouts=True)))
+        yield "fp8 rollouts", replace(query, traits=replace(traits, execution=replace(execution, fp8_rollouts=True)))
     if execution.lora_rank is None and not gpu.one_process:
         adapted = replace(execution, lora_rank=LORA_RANK)
-        yield f"LoRA, rank {LORA_RANK}", replace(asked, traits=replace(traits, execution=adapted))
+        yield f"LoRA, rank {LORA_RANK}", replace(query, traits=replace(traits, execution=adapted))
     if not execution.packing:
-        yield "packing", replace(asked, traits=replace(traits, execution=replace(execution, packing=True)))
+        yield "packing", replace(query, traits=replace(traits, execution=replace(execution, packing=True)))
 
 
 def _on(hardware: Hardware, gpus: int) -> Hardware:

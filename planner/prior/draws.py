@@ -63,21 +63,21 @@ class PriorDraws:
 
         Each draw is a hypothesis about all runs, so its weight is one: of several circumstances, the mean of theirs.
         """
-        found = list(dict.fromkeys(run.circumstances for run in runs))
+        distinct = list(dict.fromkeys(run.circumstances for run in runs))
         drawn = _normals()
         mask = drawn.fold < 1 if few else np.ones(len(drawn.fold), dtype=bool)
         self.study = drawn.study[mask]
         counts = np.bincount(self.study)
-        by_study = np.mean([weights_of(each, without) for each in found], axis=0)
+        by_study = np.mean([weights_of(circumstances, without) for circumstances in distinct], axis=0)
         self.weights: Weights = (by_study / counts)[self.study]
         # Draws last: what is looked up later is one run at one length, in all of them.
         self._table = np.empty((len(runs), len(STEPS), len(self.study)), dtype=np.float32)
         at_once, effects, surfaces = BLOCK // len(self.study), drawn.effects[mask], drawn.surfaces[mask]
-        for each in found:
-            own = [place for place, run in enumerate(runs) if run.circumstances == each]
-            for start in range(0, len(own), at_once):
-                some = own[start : start + at_once]
-                widths = widths_of(each, without)
+        for circumstances in distinct:
+            rows = [place for place, run in enumerate(runs) if run.circumstances == circumstances]
+            for start in range(0, len(rows), at_once):
+                some = rows[start : start + at_once]
+                widths = widths_of(circumstances, without)
                 self._table[some] = self._scores([runs[place] for place in some], effects, surfaces, widths)
         self._means: Weights = np.stack([scores @ self.weights for scores in self._table])
 
@@ -90,20 +90,20 @@ class PriorDraws:
         spans = (WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_update_octaves)
         axes = [_along(at.ravel(), knots, span) for at, knots, span in zip(octaves, KNOTS, spans, strict=True)]
         basis = np.einsum("ir,jr,kt->rtijk", *axes).reshape(sizes.rollouts.size, -1)
-        found = np.empty((len(runs), len(STEPS), len(self.study)), dtype=np.float32)
+        scores = np.empty((len(runs), len(STEPS), len(self.study)), dtype=np.float32)
         for number, (study, wider) in enumerate(zip(STUDIES, widths, strict=True)):
-            own = slice(*np.searchsorted(self.study, (number, number + 1)))
-            surface = (basis @ (wider * WIDTHS.discrepancy * surfaces[own].T)).reshape(len(runs), len(STEPS), -1)
-            found[..., own] = gains(study, sizes, effects[own], wider) * np.exp(surface)
-        np.minimum(found, np.float32(MOST_GAIN), out=found)
+            columns = slice(*np.searchsorted(self.study, (number, number + 1)))
+            surface = (basis @ (wider * WIDTHS.discrepancy * surfaces[columns].T)).reshape(len(runs), len(STEPS), -1)
+            scores[..., columns] = gains(study, sizes, effects[columns], wider) * np.exp(surface)
+        np.minimum(scores, np.float32(MOST_GAIN), out=scores)
         # That a study has another favourite at more compute takes nothing from a run that goes on.
         for step in range(1, len(STEPS)):
-            np.maximum(found[:, step], found[:, step - 1], out=found[:, step])
-        found *= 1 - here.pass_rate
+            np.maximum(scores[:, step], scores[:, step - 1], out=scores[:, step])
+        scores *= 1 - here.pass_rate
         epochs = sizes.B * sizes.updates / here.prompts  # after many, less of the gain is kept
-        found *= (1 + (epochs / HARMLESS_EPOCHS) ** 4) ** (-OVERTRAINING / 4)
-        found += here.pass_rate
-        return found
+        scores *= (1 + (epochs / HARMLESS_EPOCHS) ** 4) ** (-OVERTRAINING / 4)
+        scores += here.pass_rate
+        return scores
 
     @cached_property
     def _best_before(self) -> Places:
@@ -119,21 +119,21 @@ class PriorDraws:
         whole = self.at(rows, np.asarray(steps, dtype=float))
         longer = self.weights @ whole >= self._means[rows, best]
         scores = np.where(longer, whole, np.ascontiguousarray(self._table[rows, best].T))
-        used = [int(given if long else STEPS[at]) for given, long, at in zip(steps, longer, best.tolist(), strict=True)]
+        used = [int(fixed if long else STEPS[at]) for fixed, long, at in zip(steps, longer, best.tolist(), strict=True)]
         return Expected(used, scores)
 
     def by_study(self, scores: Values) -> tuple[Weights, Weights]:
         """Return the weight of each study, and its expectation of each column of scores."""
-        own = self.study == np.arange(len(STUDIES))[:, np.newaxis]
-        return own @ self.weights, (own / own.sum(axis=1, keepdims=True)) @ scores
+        members = self.study == np.arange(len(STUDIES))[:, np.newaxis]
+        return members @ self.weights, (members / members.sum(axis=1, keepdims=True)) @ scores
 
     def at(self, rows: Sequence[int] | Places, steps: Weights) -> Values:
         """Return the scores of runs after some steps of each."""
         rows, steps = np.asarray(rows), np.clip(steps, 1, STEPS[-1])
         before = np.minimum(np.searchsorted(STEPS, steps, side="right") - 1, len(STEPS) - 2)
         share = (np.log(steps / STEPS[before]) / np.log(STEPS[before + 1] / STEPS[before])).astype(np.float32)[:, None]
-        found: Values = self._table[rows, before] * (1 - share) + self._table[rows, before + 1] * share
-        return np.ascontiguousarray(found.T)
+        values: Values = self._table[rows, before] * (1 - share) + self._table[rows, before + 1] * share
+        return np.ascontiguousarray(values.T)
 
 
 class _Normals(NamedTuple):
@@ -166,8 +166,8 @@ def _along(at: Values, knots: Weights, span: float) -> Values:
     """Return (knots, places): a Gaussian process along one axis, conditioned on white heights at the knots."""
     within = np.exp(-(((knots[:, None] - knots) / span) ** 2) / 2)
     across = np.exp(-(((knots[:, None] - at) / span) ** 2) / 2)
-    found = np.linalg.solve(np.linalg.cholesky(within), across)
-    scaled: Values = (found / np.linalg.norm(found, axis=0)).astype(np.float32)
+    solution = np.linalg.solve(np.linalg.cholesky(within), across)
+    scaled: Values = (solution / np.linalg.norm(solution, axis=0)).astype(np.float32)
     return scaled
 
 
@@ -183,9 +183,9 @@ def weights_of(circumstances: Circumstances, without: Collection[str] = ()) -> W
 
 def widths_of(circumstances: Circumstances, without: Collection[str] = ()) -> list[float]:
     """Return by how much what each study leaves open is wider there; of none of them, by the nearest one's distance."""
-    away = {each.name: distance(each.studied, circumstances) for each in STUDIES if each.studied is not None}
+    away = {study.name: distance(study.studied, circumstances) for study in STUDIES if study.studied is not None}
     nearest = min(far for name, far in away.items() if name not in without)
-    return [each.wider * (1 + WIDTHS.wider_per_distance * away.get(each.name, nearest)) for each in STUDIES]
+    return [study.wider * (1 + WIDTHS.wider_per_distance * away.get(study.name, nearest)) for study in STUDIES]
 
 
 def distance(studied: Studied, circumstances: Circumstances) -> float:
@@ -209,8 +209,8 @@ def chances_ahead(scores: Values, other: Values, weights: Weights, noise: float)
     apart = (scores - other[:, np.newaxis]) / noise
     # The normal distribution function to 3e-4 (Page 1977); SciPy's takes longer to import than a plan to make.
     ahead = 0.5 + 0.5 * np.tanh(0.7978846 * apart * (1 + 0.044715 * apart**2))
-    found: Weights = weights @ ahead
-    return found
+    chances: Weights = weights @ ahead
+    return chances
 
 
 def differences(scores: Values, other: Values, weights: Weights, noise: float) -> tuple[Weights, Weights]:

@@ -84,8 +84,8 @@ def gains(study: Study, sizes: Sizes, effects: Values, wider: float) -> Values:
     learnt = expit(exponent * (log_progress - middle))
     begun = sizes.updates / (sizes.updates + WARM_UP_UPDATES)
     height = expit(ceiling_logit(sizes.base) + study.ceiling_shift + WIDTHS.ceiling_logit * drawn["ceiling"])
-    found: Values = height * learnt * begun
-    return found if study.group is None and study.batch is None else found * _fit(study, sizes, drawn)
+    gained: Values = height * learnt * begun
+    return gained if study.group is None and study.batch is None else gained * _fit(study, sizes, drawn)
 
 
 def _fit(study: Study, sizes: Sizes, drawn: dict[str, Values]) -> Values:
@@ -95,15 +95,15 @@ def _fit(study: Study, sizes: Sizes, drawn: dict[str, Values]) -> Values:
     if study.group is not None:
         at = log_rollouts - study.midpoint_decades * drawn["midpoint"] if study.midpoint_decades else log_rollouts
         best = study.log2_group(at, ease(sizes.base)) + WIDTHS.group_octaves * drawn["group"]
-        each = study.group_loss * np.exp(WIDTHS.log_loss * drawn["group loss"])
-        lost = lost + each * loss(np.log2(sizes.n) - best)
+        loss_per_octave = study.group_loss * np.exp(WIDTHS.log_loss * drawn["group loss"])
+        lost = lost + loss_per_octave * loss(np.log2(sizes.n) - best)
     if study.batch is not None:
         law = study.batch
         size = np.log2(sizes.B if law.counts == "prompts" else sizes.n * sizes.B)
         line = np.clip(law.at_a_million + law.octaves_per_decade * (log_rollouts - 6), law.low, law.high)
         best = line + WIDTHS.batch_octaves * drawn["batch"]
-        each = study.batch_loss * np.exp(WIDTHS.log_loss * drawn["batch loss"])
-        lost = lost + each * loss(size - best)
+        loss_per_octave = study.batch_loss * np.exp(WIDTHS.log_loss * drawn["batch loss"])
+        lost = lost + loss_per_octave * loss(size - best)
     if study.studied is not None:
         low, high = study.studied.rollouts
         beyond = np.maximum(0, np.maximum(np.log2(sizes.rollouts / high), np.log2(low / sizes.rollouts)))
@@ -113,5 +113,5 @@ def _fit(study: Study, sizes: Sizes, drawn: dict[str, Values]) -> Values:
 
 def loss(octaves: Values) -> Values:
     """Return a smooth convex loss: half the square near nought, linear far away (pseudo-Huber)."""
-    found: Values = QUADRATIC_OCTAVES**2 * (np.sqrt(1 + (octaves / QUADRATIC_OCTAVES) ** 2) - 1)
-    return found
+    lost: Values = QUADRATIC_OCTAVES**2 * (np.sqrt(1 + (octaves / QUADRATIC_OCTAVES) ** 2) - 1)
+    return lost

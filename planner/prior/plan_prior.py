@@ -46,18 +46,18 @@ def of_its_own(scores: Values, base: float, weights: Weights, number: int, share
     return np.asarray(base + otherwise * alike, dtype=np.float32)
 
 
-def _retained(gains: Values, kept: tuple[Values, Values], share: float | Values) -> Values:
+def _retained(gains: Values, shares: tuple[Values, Values], share: float | Values) -> Values:
     """Return gains of which a draw keeps one part early on, and another at the end."""
-    early, end = (each.reshape(len(gains), *(1,) * (gains.ndim - 1)) for each in kept)
-    found: Values = gains * (early * (1 - share) + end * share)
-    return found
+    early, end = (values.reshape(len(gains), *(1,) * (gains.ndim - 1)) for values in shares)
+    retained: Values = gains * (early * (1 - share) + end * share)
+    return retained
 
 
 @cache
 def _own(number: int, draws: int) -> tuple[Values, Values]:
     """Return what one of several gains, of what all do, in each draw: early on, and at the end."""
-    own, speed = np.random.default_rng([2, number]).standard_normal((2, draws), dtype=np.float32)
-    end = 1 + WIDTHS.variant * own
+    noise, speed = np.random.default_rng([2, number]).standard_normal((2, draws), dtype=np.float32)
+    end = 1 + WIDTHS.variant * noise
     return end * np.exp(RATE_MISS.early * speed), end
 
 
@@ -69,9 +69,9 @@ def _retention(factor: float, draws: int) -> tuple[Values, Values]:
     # So many octaves above the rule's lies the best rate; at the rule's no study collapsed.
     best = np.maximum(fmean(RATE_MISS.best) + stdev(RATE_MISS.best) * best, -RATE_MISS.collapse)
     octaves = math.log2(factor)
-    own, rule = (np.maximum(LEAST_RETENTION, 1 - RATE_MISS.loss * loss(at - best)) for at in (octaves, 0.0))
-    early = own / rule * (np.exp(RATE_MISS.early * speed) if octaves else 1)
-    return early, np.where(octaves - best > RATE_MISS.collapse, 0, own / rule)
+    retained, rule = (np.maximum(LEAST_RETENTION, 1 - RATE_MISS.loss * loss(at - best)) for at in (octaves, 0.0))
+    early = retained / rule * (np.exp(RATE_MISS.early * speed) if octaves else 1)
+    return early, np.where(octaves - best > RATE_MISS.collapse, 0, retained / rule)
 
 
 LARGEST = 1e18  # number that the workload of a plan can have
@@ -94,15 +94,15 @@ def prior_of_plan(priced: Iterable[Priced], target_gpu_hours: float) -> PlanPrio
     Beside each at its learning rate is the same at the rule's: a sweep that searches for the rate has others.
     """
     by_name: dict[Configuration, Priced] = {}
-    for each in priced:
-        rule = without(each.configuration.axes, LEARNING_RATE)
-        by_name[each.configuration._replace(axes=rule)] = by_name[each.configuration] = each
+    for planned in priced:
+        rule = without(planned.configuration.axes, LEARNING_RATE)
+        by_name[planned.configuration._replace(axes=rule)] = by_name[planned.configuration] = planned
     if not by_name:
         return None
-    runs = [each.run for each in by_name.values()]
+    runs = [planned.run for planned in by_name.values()]
     distinct = tuple(dict.fromkeys(runs))
     prior, places = prior_draws(distinct), [distinct.index(run) for run in runs]
-    whole = np.array([target_gpu_hours / each.gpu_hours_per_step for each in by_name.values()])
+    whole = np.array([target_gpu_hours / planned.gpu_hours_per_step for planned in by_name.values()])
     bases = np.array([run.circumstances.pass_rate for run in runs])
     along = [prior.expected(places, np.maximum(1, part * whole).astype(int).tolist()).scores for part in PARTS]
     for place, (name, base) in enumerate(zip(by_name, bases.tolist(), strict=True)):

@@ -92,10 +92,10 @@ class Study:
     def log2_group(self, log_rollouts: Values, easy: float) -> Values:
         """Return log2 n* by its law, between its two difficulties."""
         assert self.group is not None
-        own = self.group.log2(log_rollouts)
+        exact = self.group.log2(log_rollouts)
         if self.group_hard is None or easy == 1:
-            return own
-        return easy * own + (1 - easy) * self.group_hard.log2(log_rollouts)
+            return exact
+        return easy * exact + (1 - easy) * self.group_hard.log2(log_rollouts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ def _file() -> Mapping[str, Any]:
     return tomllib.loads(files("planner.prior").joinpath("studies.toml").read_text(encoding="utf-8"))
 
 
-def _study(given: Mapping[str, Any]) -> Study:
-    fields = dict(given)
+def _study(row: Mapping[str, Any]) -> Study:
+    fields = dict(row)
     for name, law in (("group", OptimalGroupLaw), ("group_hard", OptimalGroupLaw), ("batch", BatchLaw)):
         if name in fields:
             fields[name] = law(**fields[name])
@@ -140,7 +140,7 @@ def _study(given: Mapping[str, Any]) -> Study:
     return Study(**fields, studied=studied)
 
 
-STUDIES: Final[tuple[Study, ...]] = tuple(_study(each) for each in _file()["study"])
+STUDIES: Final[tuple[Study, ...]] = tuple(_study(row) for row in _file()["study"])
 WIDTHS: Final = Widths(**_file()["widths"])
 RATE_MISS: Final = RateMiss(**_file()["learning_rate"])
 EASY_BASE: Final[float] = _file()["ceiling"]["easy_base"]
@@ -151,8 +151,8 @@ HARD_CEILING: Final[float] = _file()["ceiling"]["hard"]
 
 def expit(x: Values) -> Values:
     """Return the share of log odds, in the precision that they have."""
-    found: Values = 1 / (1 + np.exp(-np.maximum(x, np.float32(-80))))
-    return found
+    probability: Values = 1 / (1 + np.exp(-np.maximum(x, np.float32(-80))))
+    return probability
 
 
 def logit(share: float) -> float:

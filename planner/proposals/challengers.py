@@ -77,19 +77,19 @@ def grant_looks(
     if (champion := rows.get(request.candidates[0])) is None:  # the GPU-hours buy no step of it
         return grants
     look = LOOK_SHARE * request.budget_gpu_hours
-    own = _look(champion, look, request, "the champion: it is its own pilot")
-    grants[champion.configuration] = replace(own, gpu_hours=0.0)
+    grant_of_champion = _look(champion, look, request, "the champion: it is its own pilot")
+    grants[champion.configuration] = replace(grant_of_champion, gpu_hours=0.0)
     fit = [cell for cell in ranked if unfit[cell.configuration] is None and not cell.variant.of_first_row]
     race = SHORTEST_LOOK * request.budget_gpu_hours
     share = gpu_hours / max(1, len(request.all_variants) - len(request.candidates))  # all that are compared get a look
-    look, left = min(look, max(share, race)), gpu_hours
+    look, money = min(look, max(share, race)), gpu_hours
     for cell, reason in _in_turn(rows, fit, weights, request) if gpu_hours else ():
         grant = _look(cell, race if cell.configuration in request.candidates else look, request, reason)
-        if grant.gpu_hours > left:
+        if grant.gpu_hours > money:
             break
         if grant.steps >= validation_every(cell, request.workload.validation):  # else there is no score of it
             grants[cell.configuration] = grant
-            left -= grant.gpu_hours
+            money -= grant.gpu_hours
     return grants
 
 
@@ -110,18 +110,18 @@ def _in_turn(
     compared = [Configuration(*champion.key, variant.axes) for variant in request.variants]
     if len(request.candidates) == 1 and not compared and champion.variant.of_first_row:
         compared = [champion.configuration._replace(axes=())]  # at the rule's learning rate
-    named = {
-        each: f"compared: {format_axes(each.axes) or 'the usual learning rate'}"
-        for each in compared
-        if each != champion.configuration
+    reasons = {
+        configuration: f"compared: {format_axes(configuration.axes) or 'the usual learning rate'}"
+        for configuration in compared
+        if configuration != champion.configuration
     }
     usual = usual_rows(rows.values(), request)[0]
     (gap,) = gaps_to([rows[usual]], champion, weights)
     if usual != champion.configuration and (gap.clear or octaves(usual, champion.configuration) > FAR_OCTAVES):
         of_usual = {usual: "the usual n and B"}
-        named = {**named, **of_usual} if request.variants else {**of_usual, **named}
-    yield from ((rows[each], reason) for each, reason in named.items() if each in rows)
-    others = [cell for cell in fit if cell.configuration not in named and cell is not champion]
+        reasons = {**reasons, **of_usual} if request.variants else {**of_usual, **reasons}
+    yield from ((rows[configuration], reason) for configuration, reason in reasons.items() if configuration in rows)
+    others = [cell for cell in fit if cell.configuration not in reasons and cell is not champion]
     gaps = zip(gaps_to(others, champion, weights) if others else (), others, strict=True)
     likely = [(gap.median, cell) for gap, cell in gaps if gap.chance >= LEAST_CHANCE]
     likely.sort(key=itemgetter(0), reverse=True)

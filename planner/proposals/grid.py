@@ -54,8 +54,8 @@ def legal_cells(request: Request) -> list[tuple[int, int]]:
             "or set workload.prompt_set_size if there are more prompts"
         )
     between = [(n, B) for n, B in request.usual if max(n.bit_count(), B.bit_count()) > 1 and prompts >= B]
-    own = [] if request.champion is None else [request.champion.sizes]
-    return list(dict.fromkeys([*cells, *between, *own]))
+    champion = [] if request.champion is None else [request.champion.sizes]
+    return list(dict.fromkeys([*cells, *between, *champion]))
 
 
 def price_cells(request: Request) -> list[CellCost]:
@@ -114,9 +114,9 @@ class PricedGrid:
         bought = [index for index, count in enumerate(steps) if count >= 1]
         if not bought:
             return []
-        found = self.prior.expected([self._rows[index] for index in bought], [steps[index] for index in bought])
+        expectations = self.prior.expected([self._rows[index] for index in bought], [steps[index] for index in bought])
         cells = [
-            self._cell(self.costs[index], found.steps[column], steps[index], found.scores[:, column])
+            self._cell(self.costs[index], expectations.steps[column], steps[index], expectations.scores[:, column])
             for column, index in enumerate(bought)
         ]
         return sorted(cells, key=_in_order)
@@ -139,7 +139,7 @@ class PricedGrid:
 
     def with_neighbours(self, ranked: Sequence[PricedCell], of: Configuration, request: Request) -> list[PricedCell]:
         """Return ranked cells with one of them at other learning rates, and with other recipes, too."""
-        cell = next((each for each in ranked if each.configuration == of), None)
+        cell = next((neighbour for neighbour in ranked if neighbour.configuration == of), None)
         if cell is None:
             return list(ranked)
         others = [
@@ -147,7 +147,9 @@ class PricedGrid:
             for factor in request.other_rates
             for axes in (with_rate(cell.variant.axes, factor),)
         ]
-        others += [each for traits in request.other_recipes if (each := self._with_recipe(cell, traits, request))]
+        others += [
+            neighbour for traits in request.other_recipes if (neighbour := self._with_recipe(cell, traits, request))
+        ]
         return sorted([*ranked, *others], key=_in_order)
 
     def _with_recipe(self, cell: PricedCell, traits: RecipeTraits, request: Request) -> PricedCell | None:
@@ -161,8 +163,8 @@ class PricedGrid:
         steps = min(cell.affordable_steps, cost.cost.steps_for(at.cost.gpu_hours(cell.affordable_steps)))
         if steps < 1 or cost.run != at.run:
             return None
-        found = self.prior.expected([self.row(cell)], [steps])
-        return self._cell(cost, found.steps[0], steps, found.scores[:, 0])
+        expectations = self.prior.expected([self.row(cell)], [steps])
+        return self._cell(cost, expectations.steps[0], steps, expectations.scores[:, 0])
 
     def _at_rate(self, cell: PricedCell, variant: Variant) -> PricedCell:
         scores = at_rate(cell.scores, cell.base, variant.learning_rate_factor)
@@ -187,9 +189,9 @@ def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tu
     first = ranked[0]
     nearest: dict[int, tuple[int, int]] = {}
     rows = [place for place, cell in enumerate(ranked) if not cell.variant.of_first_row]
-    for asked in reversed(usual):  # where one cell is the nearest to several, it stands for the first of them
-        place = min(rows, key=lambda at: math.dist(np.log2(ranked[at].key), np.log2(asked)))
-        nearest[place] = asked
+    for usual_cell in reversed(usual):  # where one cell is the nearest to several, it stands for the first of them
+        place = min(rows, key=lambda at: math.dist(np.log2(ranked[at].key), np.log2(usual_cell)))
+        nearest[place] = usual_cell
     return [
         GapToFirst(gap.median, gap.low, gap.high, gap.chance >= LEAST_CHANCE_AHEAD, nearest.get(place))
         for place, gap in enumerate(gaps_to(ranked, first, weights))
@@ -210,8 +212,8 @@ def grounds(ranked: Sequence[PricedCell], prior: PriorDraws) -> tuple[StudyWeigh
     """Return each study with its weight, its distance, and the cell that would be first by it alone."""
     weights, scores = prior.by_study(np.stack([cell.scores for cell in ranked], axis=1))
     here = Circumstances.of(ranked[0].variant.workload)
-    found = []
+    sources = []
     for study, weight, alone in zip(STUDIES, weights.tolist(), scores.argmax(axis=1).tolist(), strict=True):
         away = distance(study.studied, here) if study.studied is not None else None
-        found.append(StudyWeight(study.name, weight, away, *ranked[alone].key))
-    return tuple(sorted(found, key=attrgetter("weight"), reverse=True))
+        sources.append(StudyWeight(study.name, weight, away, *ranked[alone].key))
+    return tuple(sorted(sources, key=attrgetter("weight"), reverse=True))

@@ -86,18 +86,18 @@ def split_on(request: Request) -> tuple[Request, PricedGrid, BudgetSplit | None]
 
     Pilots get more GPUs where one would take longer than a part of the final run's time that nobody waits for.
     """
-    laid = with_layout(request)
-    grid = PricedGrid(price_cells(laid))
-    split = BudgetSplitter(laid, grid).split(request.pilot_fraction)
+    placed = with_layout(request)
+    grid = PricedGrid(price_cells(placed))
+    split = BudgetSplitter(placed, grid).split(request.pilot_fraction)
     if request.pilots.gpus is not None or split is None or split.longest_pilot <= LONGEST_PILOT:
-        return laid, grid, split
-    for gpus in (gpus for gpus in legal_layouts(request) if gpus > laid.pilot_hardware.gpus_per_trial):
-        wider = laid.with_pilots(gpus=gpus)
+        return placed, grid, split
+    for gpus in (gpus for gpus in legal_layouts(request) if gpus > placed.pilot_hardware.gpus_per_trial):
+        wider = placed.with_pilots(gpus=gpus)
         on_wider = PricedGrid(price_cells(wider))
         shorter = BudgetSplitter(wider, on_wider).split(request.pilot_fraction)
         if shorter is not None and shorter.longest_pilot <= LONGEST_PILOT:
             return wider, on_wider, shorter
-    return laid, grid, split
+    return placed, grid, split
 
 
 def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetSplit) -> Iterator[Layout]:
@@ -105,11 +105,11 @@ def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetS
     hardware, variant = request.hardware, best.variant
     budget = (1 - split.fraction) * request.budget_gpu_hours
     for gpus in sorted({*offered_gpus(request), hardware.gpus_per_trial}, reverse=True):
-        each = on_gpus(request, gpus).hardware
-        cost = step_cost(variant.workload, each, variant.traits, *best.key, variant.coefficients)
+        on_these = on_gpus(request, gpus).hardware
+        cost = step_cost(variant.workload, on_these, variant.traits, *best.key, variant.coefficients)
         time = None if request.within_hours is None else gpus * (request.within_hours - split.pilot_wall_hours)
-        left = budget if time is None else max(0.0, min(budget, time))
-        steps = grid.useful_steps(best, cost.steps_for(left))
+        money = budget if time is None else max(0.0, min(budget, time))
+        steps = grid.useful_steps(best, cost.steps_for(money))
         yield Layout(
             gpus_per_trial=gpus,
             at_once=hardware.gpus // gpus,
@@ -169,7 +169,7 @@ def too_late(request: Request) -> str | None:
     enough = math.ceil(smallest(lambda hours: _does(request, hours), within))  # without a deadline there is a plan
     larger = (replace(hardware, gpus=n * hardware.gpus, gpus_per_trial=n * hardware.gpus) for n in MORE_GPUS)
     others = (replace(request, hardware=machine, chooses_gpus=True) for machine in larger)
-    more = next((each.hardware.gpus for each in others if _does(each, within)), None)
+    more = next((other.hardware.gpus for other in others if _does(other, within)), None)
     offers = f", or {more} {hardware.gpu.name}" if more is not None else ""
     if request.champion is None and request.pilot_fraction:
         offers += ", or a smaller --pilot-fraction"
@@ -185,19 +185,19 @@ def _does(request: Request, within: float) -> bool:
 
 def with_layout(request: Request) -> Request:
     """Return the request with the GPUs of a pilot decided, or checked where they were given."""
-    given = request.pilots.gpus
+    configured = request.pilots.gpus
     hardware = request.hardware
     if request.champion is not None:
-        if given not in (None, hardware.gpus_per_trial):
+        if configured not in (None, hardware.gpus_per_trial):
             raise InputError(
                 f"{{pilot_gpus}}: the champion and its challengers train on the {hardware.gpus_per_trial} GPUs of the "
                 "final run. Leave it out, or add {explore}",
-                pilot_gpus=given,
+                pilot_gpus=configured,
                 explore=None,
             )
         return request.with_pilots(gpus=hardware.gpus_per_trial)
-    if given is not None and given not in (legal := legal_layouts(request)):
-        nearest = min(legal, key=lambda gpus: (abs(math.log(gpus / given)), -gpus))
+    if configured is not None and configured not in (legal := legal_layouts(request)):
+        nearest = min(legal, key=lambda gpus: (abs(math.log(gpus / configured)), -gpus))
         models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
         ratio = ""
         if any(variant.traits.asynchronous for variant in request.all_variants):
@@ -206,9 +206,9 @@ def with_layout(request: Request) -> Request:
             f"{{pilot_gpus}}: a pilot gets an even part of a node of {hardware.gpu.gpus_per_node} or whole nodes, as "
             f"many as {models} fits and at most the {hardware.gpus_per_trial} of the final run{ratio}; the nearest "
             f"that will do is {nearest}",
-            pilot_gpus=given,
+            pilot_gpus=configured,
         )
-    gpus = given or (_chosen(request) if request.pilot_fraction else hardware.gpus_per_trial)
+    gpus = configured or (_chosen(request) if request.pilot_fraction else hardware.gpus_per_trial)
     return request.with_pilots(gpus=gpus)
 
 
@@ -236,7 +236,10 @@ def _chosen(request: Request) -> int:
     if offered == [full]:
         return full
     # Variants that differ in the learning rate alone cost alike.
-    apart = {(id(each.workload), id(each.traits), id(each.coefficients)): each for each in request.all_variants}
+    apart = {
+        (id(variant.workload), id(variant.traits), id(variant.coefficients)): variant
+        for variant in request.all_variants
+    }
     prices = {gpus: _prices(request, apart.values(), gpus) for gpus in offered}
     candidates = {gpus: pilot for gpus, (pilot, final) in prices.items() if final <= NEAR_BEST * prices[full][1]}
     near = [gpus for gpus, pilot in candidates.items() if pilot <= NEAR_BEST * min(candidates.values())]
@@ -253,8 +256,8 @@ def is_tight(request: Request, gpus: int) -> bool:
 
 def _prices(request: Request, variants: Iterable[Variant], gpus: int) -> tuple[float, float]:
     """Return the geometric means of what a step costs a pilot on so many GPUs, and the final run that is as it is."""
-    asked, cells = request.with_pilots(gpus=gpus), legal_cells(request)
+    question, cells = request.with_pilots(gpus=gpus), legal_cells(request)
     some = cells[:: math.ceil(len(cells) / CELLS_PRICED)]
-    priced = [price_cell(asked, variant, n, B) for n, B in some for variant in variants]
-    pilots = geometric_mean(each.pilot_cost.gpu_hours_per_step for each in priced)
-    return pilots, geometric_mean(each.cost.gpu_hours_per_step for each in priced)
+    priced = [price_cell(question, variant, n, B) for n, B in some for variant in variants]
+    pilots = geometric_mean(cell.pilot_cost.gpu_hours_per_step for cell in priced)
+    return pilots, geometric_mean(cell.cost.gpu_hours_per_step for cell in priced)

@@ -42,19 +42,19 @@ class Spread:
 
     def __init__(self, configurations: Sequence[Configuration]) -> None:
         """Begin with nothing chosen."""
-        found = values_by_axis(each.axes for each in configurations)
-        self._sliced = [name for name in CATEGORICAL if len(found.get(name, ())) > 1]
+        values = values_by_axis(configuration.axes for configuration in configurations)
+        self._sliced = [name for name in CATEGORICAL if len(values.get(name, ())) > 1]
         self._nearest = dict.fromkeys(configurations, math.inf)
         self._in_slice = {name: dict.fromkeys(configurations, UNCHOSEN_OCTAVES) for name in self._sliced}
 
     def add(self, chosen: Configuration) -> None:
         """Count one more as chosen."""
-        for each in self._nearest:
-            distance = octaves(each, chosen)
-            self._nearest[each] = min(self._nearest[each], distance)
+        for nearest in self._nearest:
+            distance = octaves(nearest, chosen)
+            self._nearest[nearest] = min(self._nearest[nearest], distance)
             for name in self._sliced:
-                if dict(each.axes)[name] == dict(chosen.axes)[name]:
-                    self._in_slice[name][each] = min(self._in_slice[name][each], distance)
+                if dict(nearest.axes)[name] == dict(chosen.axes)[name]:
+                    self._in_slice[name][nearest] = min(self._in_slice[name][nearest], distance)
 
     def nearest(self, configuration: Configuration) -> float:
         """Return the distance to the nearest chosen one, infinite while there is none."""
@@ -138,9 +138,9 @@ def _unfit(
     if (reason := useless(cell)) is not None:
         return reason
     first = least_pilot_hours(ranked[0], rules)
-    beside = " beside the first row's" if cell is not ranked[0] and first <= pilot_gpu_hours else ""
-    if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours - (first if beside else 0.0):
-        return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours{beside}"
+    comparison = " beside the first row's" if cell is not ranked[0] and first <= pilot_gpu_hours else ""
+    if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours - (first if comparison else 0.0):
+        return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours{comparison}"
     return None if rules.cells == "all" else dominating_text(cell, ranked, weights)
 
 
@@ -192,12 +192,12 @@ def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: Pilot
         return {cell.configuration: cell for cell in affordable}
     rows = [cell for cell in eligible if not cell.variant.of_first_row]
     chosen: Chosen = {}
-    left = pilot_gpu_hours
+    money = pilot_gpu_hours
     spread, price = Spread([cell.configuration for cell in rows]), _relative_prices(rows, rules)
     while len(chosen) < rules.most_pilots:
         favourite = sum(not cell.variant.of_first_row for cell in chosen.values()) < FAVOURITES
         spacing = FAVOURITES_APART if favourite else PILOTS_APART
-        affordable = [cell for cell in rows if least_pilot_hours(cell, rules) <= left]
+        affordable = [cell for cell in rows if least_pilot_hours(cell, rules) <= money]
         apart = [cell for cell in affordable if spread.nearest(cell.configuration) >= spacing]
         if not apart and len(chosen) == 1:  # one pilot compares nothing: better two neighbours than one cell
             apart = [cell for cell in affordable if cell.configuration not in chosen]
@@ -213,9 +213,9 @@ def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: Pilot
         spread.add(pick.configuration)
         others = [cell for cell in eligible if cell.variant.of_first_row and cell.key == pick.key]
         for cell in (pick, *(() if chosen else others)):
-            if len(chosen) < rules.most_pilots and (hours := least_pilot_hours(cell, rules)) <= left:
+            if len(chosen) < rules.most_pilots and (hours := least_pilot_hours(cell, rules)) <= money:
                 chosen[cell.configuration] = cell
-                left -= hours
+                money -= hours
     return chosen
 
 
@@ -229,7 +229,7 @@ def _relative_prices(cells: Sequence[PricedCell], rules: PilotRules) -> dict[Con
     for configuration, price in hours.items():
         cheapest[configuration.axes] = min(price, cheapest.get(configuration.axes, price))
     least = min(cheapest.values(), default=1.0)
-    return {each: price * (least / cheapest[each.axes]) for each, price in hours.items()}
+    return {priced: price * (least / cheapest[priced.axes]) for priced, price in hours.items()}
 
 
 def _share_out(
@@ -242,10 +242,10 @@ def _share_out(
     """
     if not chosen:
         return {}
-    left = pilot_gpu_hours - sum(least_pilot_hours(cell, rules) for cell in chosen)
+    money = pilot_gpu_hours - sum(least_pilot_hours(cell, rules) for cell in chosen)
     steps = {}
     for cell in chosen:
-        extra = int(left / len(chosen) / cell.pilot_cost.gpu_hours_per_step)
+        extra = int(money / len(chosen) / cell.pilot_cost.gpu_hours_per_step)
         total = min(rules.fewest_steps + extra, max(rules.fewest_steps, cell.allocation.update_steps))
         whole = total - total % validation_every(cell, validation)
         steps[cell.configuration] = whole if whole >= rules.fewest_steps else total

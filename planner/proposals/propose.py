@@ -92,19 +92,19 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
 
 def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
-    asked = with_champion(request)
-    laid = with_final_layout(asked)
-    require_whole(laid)
-    request, grid, split = split_on(laid)
+    question = with_champion(request)
+    placed = with_final_layout(question)
+    require_whole(placed)
+    request, grid, split = split_on(placed)
     costs = grid.costs
     _require_signal(request, costs)
     if split is None:
-        raise BudgetError(too_late(asked) or _too_small(request, grid))
+        raise BudgetError(too_late(question) or _too_small(request, grid))
     request = request.with_pilots(fraction=split.fraction)
     pilot_gpu_hours = split.fraction * request.budget_gpu_hours
-    left = request.budget_gpu_hours - pilot_gpu_hours
+    money = request.budget_gpu_hours - pilot_gpu_hours
     within = request.within_hours
-    final_gpu_hours = left if within is None else split.final_gpu_hours
+    final_gpu_hours = money if within is None else split.final_gpu_hours
     in_time = math.inf if within is None else request.hardware.gpus_per_trial * (within - split.pilot_wall_hours)
     candidates = tuple(_candidates(request, split, grid.prior.weights))
     return Proposal(
@@ -118,7 +118,7 @@ def propose(request: Request) -> Proposal:
         elsewhere=tuple(other_workloads(costs, split.ranked[0], final_gpu_hours)),
         pilot_wall_hours=split.pilot_wall_hours,
         doubt=doubt_of(grid, split, final_gpu_hours),
-        deadline=deadline_of(asked, split),
+        deadline=deadline_of(question, split),
         champion=_champion_plan(request, candidates),
     )
 
@@ -170,11 +170,11 @@ def _champion_plan(request: Request, candidates: Sequence[Candidate]) -> Champio
 def _candidates(request: Request, split: BudgetSplit, weights: Weights) -> Iterator[Candidate]:
     rule, pilots = request.learning_rate, [split.grants[cell.configuration] for cell in split.ranked]
     standing = standings(split.ranked, weights, request.usual)
-    beside: Sequence[Gap | None] = [None] * len(pilots)
+    gaps: Sequence[Gap | None] = [None] * len(pilots)
     if request.champion is not None:
-        beside = gaps_to(split.ranked, split.run, weights)
+        gaps = gaps_to(split.ranked, split.run, weights)
     rates = spread_rates(request.learning_rate_range, [pilot.steps > 0 for pilot in pilots])
-    rows = zip(split.ranked, pilots, standing, beside, rates, strict=True)
+    rows = zip(split.ranked, pilots, standing, gaps, rates, strict=True)
     for rank, (cell, pilot, stands, gap, searched) in enumerate(rows, start=1):
         variant = cell.variant
         factor = variant.learning_rate_factor if searched is None else searched
@@ -209,11 +209,11 @@ def _too_small(request: Request, grid: PricedGrid) -> str:
         )
     cheapest = min(grid.costs, key=lambda cell: cell.pilot_cost.gpu_hours(rules.fewest_steps))
     steps = cheapest.pilot_cost.steps_for(request.budget_gpu_hours * fraction)
-    named = f", {format_axes(cheapest.variant.axes)}" if cheapest.variant.axes else ""
+    axes = f", {format_axes(cheapest.variant.axes)}" if cheapest.variant.axes else ""
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
         f"steps are the least, and the pilot part ({percent(fraction)}) buys {steps} steps of the cheapest, "
-        f"n = {cheapest.rollouts_per_prompt}, B = {cheapest.prompts_per_batch}{named}, on "
+        f"n = {cheapest.rollouts_per_prompt}, B = {cheapest.prompts_per_batch}{axes}, on "
         f"{rules.gpus} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
         f"GPU-hours{_on_fewer_gpus(request)}"
     )
@@ -258,7 +258,7 @@ def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: flo
     for odds in OTHER_RATES:
         rate = 1 / (1 + math.exp(-logit(workload.pass_rates.mean) - odds))
         others.append((f"a mean pass rate of {rate:.2g}", replace(workload, pass_rates=BetaPassRates(rate))))
-    for what, other in others:
+    for change, other in others:
         variant = replace(costs[0].variant, workload=other)
         moved = [
             replace(cell, variant=variant, signal_fraction=signal_fraction(other.pass_rates, cell.rollouts_per_prompt))
@@ -268,8 +268,8 @@ def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: flo
         ranked = PricedGrid(moved, few_draws=True).ranked(gpu_hours)
         if ranked:
             enough = ranked[0].expected - ALIKE
-            own = (each for each in ranked if each.key == first.key and each.expected >= enough)
-            yield WhatIf(what, next(own, ranked[0]))
+            same_cells = (row for row in ranked if row.key == first.key and row.expected >= enough)
+            yield WhatIf(change, next(same_cells, ranked[0]))
 
 
 def doubt_of(grid: PricedGrid, split: BudgetSplit, gpu_hours: float) -> PriceSensitivity:
@@ -283,15 +283,15 @@ def doubt_of(grid: PricedGrid, split: BudgetSplit, gpu_hours: float) -> PriceSen
         run = run._replace(axes=without(run.axes, LEARNING_RATE))
     factor = math.exp(Z90 * ranked[0].cost.log_sd)
     expensive, cheap = grid.ranked(gpu_hours / factor), grid.ranked(gpu_hours * factor)
-    by_expensive, by_cheap = ({each.configuration: each for each in end} for end in (expensive, cheap))
+    by_expensive, by_cheap = ({cell.configuration: cell for cell in end} for end in (expensive, cheap))
 
     def lost(place: int) -> float:
         """Return what the row falls short at the worse end of what would be in its place there."""
-        own = ranked[place].configuration
-        if own not in by_expensive:
+        configuration = ranked[place].configuration
+        if configuration not in by_expensive:
             return math.inf
         ends = ((expensive, by_expensive), (cheap, by_cheap))
-        return max(end[place].expected - by[own].expected for end, by in ends)
+        return max(end[place].expected - by[configuration].expected for end, by in ends)
 
     return PriceSensitivity(
         fewest_steps=by_expensive[run].allocation.update_steps if run in by_expensive else 0,

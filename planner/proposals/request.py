@@ -97,8 +97,8 @@ class Request:
     @property
     def fewest_gpus(self) -> int:
         """The fewest GPUs that a trial of every variant fits; all of them where none does."""
-        each = [fewest_gpus(variant.workload, variant.traits, self.hardware.gpu) for variant in self.all_variants]
-        return max((gpus for gpus in each if gpus is not None), default=self.hardware.gpus)
+        counts = [fewest_gpus(variant.workload, variant.traits, self.hardware.gpu) for variant in self.all_variants]
+        return max((gpus for gpus in counts if gpus is not None), default=self.hardware.gpus)
 
     @property
     def continues_pilot(self) -> bool:

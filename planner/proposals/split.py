@@ -61,8 +61,8 @@ class BudgetSplitter:
         """Split the budget, or another; None where that pays for too few pilots, or without any for no run."""
         budget = self._request.budget_gpu_hours if budget is None else budget
         rules, validation = self._request.pilots, self._request.workload.validation
-        left = (1 - fraction) * budget
-        ranked = self._grid.ranked(self._in_time(left, 0.0))
+        money = (1 - fraction) * budget
+        ranked = self._grid.ranked(self._in_time(money, 0.0))
         if not ranked:
             return None
         request, tried = self._request, ranked[0].configuration
@@ -77,20 +77,20 @@ class BudgetSplitter:
             grants = grant_looks(ranked, self._grid.prior.weights, fraction * budget, request)
         took = pilot_wall_hours(grants.values(), self._request.pilot_hardware)
         if self._request.within_hours is not None:
-            left = self._in_time(left, took)
-            ranked = self._grid.with_neighbours(self._grid.ranked(left), tried, request)
+            money = self._in_time(money, took)
+            ranked = self._grid.with_neighbours(self._grid.ranked(money), tried, request)
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
         if request.champion is not None:
             champion = self._champion(ranked)
             if champion is None or champion.affordable_steps < FEWEST_FINAL_UPDATES:
                 return None
-            return BudgetSplit(fraction, ranked, grants, left, took, champion)
+            return BudgetSplit(fraction, ranked, grants, money, took, champion)
         if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
             return None  # one pilot compares nothing
-        ranked = [each for each in ranked if not each.variant.of_first_row or grants[each.configuration].steps]
+        ranked = [row for row in ranked if not row.variant.of_first_row or grants[row.configuration].steps]
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
-        return BudgetSplit(fraction, ranked, grants, left, took, ranked[0])
+        return BudgetSplit(fraction, ranked, grants, money, took, ranked[0])
 
     def _champion(self, ranked: Iterable[PricedCell]) -> PricedCell | None:
         """Return the champion's row; None where the grid is explored, or the budget buys no step of it."""
@@ -105,15 +105,15 @@ class BudgetSplitter:
 
 def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:
     """Return the hours that pilots take which run side by side."""
-    taken = [grant.gpu_hours for grant in grants if grant.gpu_hours]
-    if not taken:
+    durations = [grant.gpu_hours for grant in grants if grant.gpu_hours]
+    if not durations:
         return 0.0
-    return side_by_side(taken, hardware.parallel_trials) / hardware.gpus_per_trial
+    return side_by_side(durations, hardware.parallel_trials) / hardware.gpus_per_trial
 
 
-def side_by_side(taken: Sequence[float], at_once: int) -> float:
+def side_by_side(durations: Sequence[float], at_once: int) -> float:
     """Return how long runs take together, some at once: never less than the longest."""
-    return max(math.fsum(taken) / min(at_once, len(taken)), *taken)
+    return max(math.fsum(durations) / min(at_once, len(durations)), *durations)
 
 
 def rounded_up(gpu_hours: float) -> float:

@@ -60,10 +60,10 @@ def _loaded(path: Path) -> Recipe:
     lineage = _lineage(path)
     tables, origins = merged(lineage)
     label = _label(path)
-    given = tables.get("sources", {})
-    if isinstance(given, Mapping):
+    stated = tables.get("sources", {})
+    if isinstance(stated, Mapping):
         # A value that a later file changed without giving a source has that file's name.
-        tables["sources"] = sources = dict(flattened(given))
+        tables["sources"] = sources = dict(flattened(stated))
         age = {layer.source: place for place, layer in enumerate(lineage)}
         for key in dotted_keys(Recipe):
             written, explained_in = origins.get(key), origins.get(f"sources.{key}")

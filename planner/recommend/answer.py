@@ -89,28 +89,30 @@ class FinalAnswer:
     @property
     def budgets(self) -> tuple[AtBudget, ...]:
         """What would be taken at a quarter to four times the target."""
-        return tuple(each for each in self.frontier if each.factor in BUDGETS)
+        return tuple(budget for budget in self.frontier if budget.factor in BUDGETS)
 
     @property
     def enough(self) -> Choice | None:
         """The cheapest choice that is expected within 0.02 of the chosen one; None where that is the target itself."""
-        cheaper = (each.choice for each in self.frontier if each.factor < 1 and each.choice)
+        cheaper = (budget.choice for budget in self.frontier if budget.factor < 1 and budget.choice)
         least = self.chosen.expected_score - EQUIVALENCE_MARGIN
-        return next((each for each in cheaper if each.expected_score >= least), None)
+        return next((budget for budget in cheaper if budget.expected_score >= least), None)
 
     @property
     def at_other_budgets(self) -> str:
         """Whether another final run would change the choice, in a sentence."""
         others = [
-            each for each in self.budgets if each.choice and each.choice.configuration != self.chosen.configuration
+            budget
+            for budget in self.budgets
+            if budget.choice and budget.choice.configuration != self.chosen.configuration
         ]
         if not others:
             return "The choice is the same from ¼ to 4 × this budget"
-        taken: dict[str, list[str]] = {}
-        for each in others:
-            if each.choice:
-                taken.setdefault(named_configuration(each.choice.configuration), []).append(f"{each.factor:g}")
-        text = "; ".join(f"at {' and '.join(times)} × this budget take {name}" for name, times in taken.items())
+        factors: dict[str, list[str]] = {}
+        for other in others:
+            if other.choice:
+                factors.setdefault(named_configuration(other.choice.configuration), []).append(f"{other.factor:g}")
+        text = "; ".join(f"at {' and '.join(times)} × this budget take {name}" for name, times in factors.items())
         return f"A{text[1:]}"
 
     @property
@@ -181,7 +183,7 @@ def answer(
     by_expectation = sorted(range(len(prospect.configurations)), key=lambda row: -prospect.expected[rung, row])
     able = [row for row in by_expectation if prospect.able[rung, row] and row != chosen.row]
     succession = None if decided is None else decided.succession(joint, facts, seed_sd)
-    others = sorted((choices.described(rung, row) for row in able), key=lambda each: -each.expected_score)
+    others = sorted((choices.described(rung, row) for row in able), key=lambda row: -row.expected_score)
     warned = cautions(choices, chosen.row, len(chosen.undecided), prompt_set_size)
     return FinalAnswer(
         target_gpu_hours=target_gpu_hours,
@@ -195,7 +197,7 @@ def answer(
             prospect.configurations[row]: prospect.facts[row] for row in by_expectation if not prospect.able[rung, row]
         },
         frontier=tuple(_frontier(choices)),
-        cautions=tuple(each for each in warned if succession is None or each.kind != "unsure"),
+        cautions=tuple(caution for caution in warned if succession is None or caution.kind != "unsure"),
         seed_sd=seed_sd * sqrt(pass_rate_variance(prospect.expected[rung, chosen.row])),
         draws=prospect.scores.shape[1],
         succession=succession,
@@ -241,14 +243,14 @@ def answer_data(answer: FinalAnswer) -> dict[str, Any]:
         "why": answer.why,
         "valued": answer.valued,
         "runner_up": rival and choice_data(rival.choice) | _own(rival) | {"sentence": rival.sentence},
-        "level": [configuration_data(each) for each in answer.level],
-        "equivalent": [choice_data(each) for each in answer.equivalent],
-        "budgets": [_with_choice(each) for each in answer.budgets],
-        "frontier": [_with_choice(each) for each in answer.frontier],
+        "level": [configuration_data(item) for item in answer.level],
+        "equivalent": [choice_data(item) for item in answer.equivalent],
+        "budgets": [_with_choice(budget) for budget in answer.budgets],
+        "frontier": [_with_choice(item) for item in answer.frontier],
         "enough": enough and choice_data(enough),
-        "warnings": [asdict(each) for each in answer.cautions],
-        "ranking": [choice_data(each) | {"rank": rank} for rank, each in enumerate(answer.ranked, start=1)],
-        "left_out": [configuration_data(each) for each in answer.left_out],
+        "warnings": [asdict(caution) for caution in answer.cautions],
+        "ranking": [choice_data(item) | {"rank": rank} for rank, item in enumerate(answer.ranked, start=1)],
+        "left_out": [configuration_data(item) for item in answer.left_out],
         "seed_sd": answer.seed_sd,
         "draws": answer.draws,
         "goes_on": answer.goes_on,
@@ -257,8 +259,8 @@ def answer_data(answer: FinalAnswer) -> dict[str, Any]:
 
 
 def _succession_data(succession: Succession) -> dict[str, Any]:
-    named = ("configuration", "challenger")
-    return asdict(succession) | {name: _named(getattr(succession, name)) for name in named}
+    names = ("configuration", "challenger")
+    return asdict(succession) | {name: _named(getattr(succession, name)) for name in names}
 
 
 def _named(configuration: Configuration | None) -> dict[str, Any] | None:
@@ -311,9 +313,9 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
         ranked=tuple(map(_choice, document["ranking"])),
         left_out=left_out,
         frontier=tuple(
-            _made(AtBudget, each, choice=each["choice"] and _choice(each["choice"])) for each in document["frontier"]
+            _made(AtBudget, row, choice=row["choice"] and _choice(row["choice"])) for row in document["frontier"]
         ),
-        cautions=tuple(_made(Caution, each) for each in document["warnings"]),
+        cautions=tuple(_made(Caution, row) for row in document["warnings"]),
         seed_sd=document["seed_sd"],
         draws=document["draws"],
         succession=_succession(document.get("champion")),
@@ -340,11 +342,11 @@ def _configuration(values: Document) -> Configuration:
 
 def _made(kind: type[Record], values: Document, **others: Any) -> Record:
     """Make a record of what is written of its fields, TypeError where a number is none; all beside is not its own."""
-    known = {each.name: each for each in fields(kind) if each.name in values}
-    for name, own in known.items():
-        if own.type in (int, float) and not isinstance(values[name], int | float):
+    attributes = {attribute.name: attribute for attribute in fields(kind) if attribute.name in values}
+    for name, attribute in attributes.items():
+        if attribute.type in (int, float) and not isinstance(values[name], int | float):
             raise TypeError(f"{name} is no number")
-    return kind(**{name: values[name] for name in known} | others)
+    return kind(**{name: values[name] for name in attributes} | others)
 
 
 def _choice(values: Document) -> Choice:

@@ -79,17 +79,21 @@ def _data(choice: Choice, prompt_set_size: int | None) -> Iterator[Caution]:
 
 
 def _edges(prospect: Prospect, chosen: int) -> Iterator[Caution]:
-    sizes = [(each.rollouts_per_prompt, each.prompts_per_batch) for each in prospect.configurations]
-    for place, (letter, what) in enumerate((("n", "rollouts per prompt"), ("B", "prompts per batch"))):
+    sizes = [
+        (configuration.rollouts_per_prompt, configuration.prompts_per_batch)
+        for configuration in prospect.configurations
+    ]
+    for place, (letter, label) in enumerate((("n", "rollouts per prompt"), ("B", "prompts per batch"))):
         values = sorted({size[place] for size in sizes})
-        own = sizes[chosen][place]
-        if own == FEWEST_ROLLOUTS and letter == "n":
+        chosen_size = sizes[chosen][place]
+        if chosen_size == FEWEST_ROLLOUTS and letter == "n":
             continue  # one rollout has no group
-        if len(values) > 1 and own in (values[0], values[-1]):
-            end = "largest" if own == values[-1] else "smallest"
-            side = "more" if own == values[-1] else "fewer"
+        if len(values) > 1 and chosen_size in (values[0], values[-1]):
+            end = "largest" if chosen_size == values[-1] else "smallest"
+            side = "more" if chosen_size == values[-1] else "fewer"
             yield Caution(
-                f"edge-{letter}", f"{letter} = {own} is the {end} of the grid: {side} {what} may be better still"
+                f"edge-{letter}",
+                f"{letter} = {chosen_size} is the {end} of the grid: {side} {label} may be better still",
             )
 
 
@@ -97,8 +101,8 @@ def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caut
     facts, here = prospect.facts[chosen], prospect.configurations[chosen]
     bad = facts.collapsed_runs + facts.declining_runs
     if bad:
-        what = "collapsed" if facts.collapsed_runs else "declined after a peak"
-        yield Caution("unstable", f"{bad} of its own {facts.seeds_seen} runs {what}")
+        trouble = "collapsed" if facts.collapsed_runs else "declined after a peak"
+        yield Caution("unstable", f"{bad} of its own {facts.seeds_seen} runs {trouble}")
     if choice.collapse_risk > RISKY:
         near = [
             named_configuration(other)

@@ -58,12 +58,12 @@ def by_worth(prospect: Prospect, rung: int) -> list[int]:
     return _ordered(prospect, rung, worth(prospect, rung))
 
 
-def choose(prospect: Prospect, rung: int, taken: int | None = None) -> Chosen:
+def choose(prospect: Prospect, rung: int, fixed: int | None = None) -> Chosen:
     """Take the worthiest at one compute, or the row that was decided on where it can be run."""
     worths = worth(prospect, rung)
     order = _ordered(prospect, rung, worths)
-    if taken in order:
-        order.sort(key=lambda row: row != taken)
+    if fixed in order:
+        order.sort(key=lambda row: row != fixed)
     chosen, expected = order[0], worths.mean(axis=0)
     worst = np.minimum.accumulate(prospect.scores[rung][:, order], axis=1)
     chances = (worst >= prospect.best(rung)[:, None] - EQUIVALENCE_MARGIN).mean(axis=0)
@@ -97,7 +97,7 @@ def _reason(prospect: Prospect, rung: int, row: int, worths: Vector) -> tuple[st
         "not where the GPU-hours buy a quarter more or less": bought,
         "not by the scores at which runs have ended": ended,
     }
-    cause = max(gains, key=lambda each: float(gains[each][row] - gains[each][leader]))
+    cause = max(gains, key=lambda gain: float(gains[gain][row] - gains[gain][leader]))
     name = named_configuration(prospect.configurations[leader])
     gap = f"{expected[leader] - expected[row]:.3f}"
     return f"{name} is expected {f'{gap} higher' if float(gap) else 'to score as high'}, but {cause}", cause
@@ -142,13 +142,13 @@ class Choices:
         self,
         prospect: Prospect,
         seed_sd: float,
-        taken: Configuration | None = None,
+        fixed: Configuration | None = None,
         promised: Callable[[Configuration, float], PredictedScore] | None = None,
     ) -> None:
         """Describe each by what a final run of it, and of so many GPU-hours, would be `promised`."""
         self.prospect, self.seed_sd, self._promised = prospect, seed_sd, promised
-        row = None if taken is None else prospect.configurations.index(taken)
-        self.chosen, self.described = cache(partial(choose, prospect, taken=row)), cache(self._described)
+        row = None if fixed is None else prospect.configurations.index(fixed)
+        self.chosen, self.described = cache(partial(choose, prospect, fixed=row)), cache(self._described)
         self._odds = cache(partial(odds, prospect))
 
     def choice(self, rung: int) -> Choice:
@@ -248,8 +248,8 @@ class Decided:
     def succession(self, joint: JointDraws, facts: Facts, seed_sd: float) -> Succession:
         """Forecast the champion alone, beside what was decided."""
         prospect = Prospect.of(joint, facts, self.total_gpu_hours, octaves=(0, 0))
-        own = prospect.configurations.index(self.verdict.champion)
-        choice = Choices(prospect, seed_sd).described(prospect.rung(0), own)
+        champion = prospect.configurations.index(self.verdict.champion)
+        choice = Choices(prospect, seed_sd).described(prospect.rung(0), champion)
         alone = Alone(self.total_gpu_hours, choice.expected_score, choice.score_low, choice.score_high)
         decided = self.verdict
         odds = (decided.challenger, decided.probability, decided.why)

@@ -138,8 +138,8 @@ def require_choice(facts: Facts, target_gpu_hours: float, *, further: bool = Fal
 
     A pilot may be all of the final run, unless a `further` update is asked for.
     """
-    if not any(each.has_own_curve for each in facts.values()):
-        failed = sum(each.failed for each in facts.values())
+    if not any(fact.has_own_curve for fact in facts.values()):
+        failed = sum(fact.failed for fact in facts.values())
         remedy = (
             f"{failed} failed, and `rlplan retry` runs these again"
             if failed
@@ -148,14 +148,14 @@ def require_choice(facts: Facts, target_gpu_hours: float, *, further: bool = Fal
         raise NotFoundError(
             f"no recommendation: none of {len(facts)} configurations has a score after its first update. {remedy}"
         )
-    able = [each for each in facts.values() if not each.failed]
+    able = [fact for fact in facts.values() if not fact.failed]
     if not able:
         raise NotFoundError(
             f"no recommendation: all {len(facts)} configurations have failed; `rlplan retry` runs them again"
         )
-    cheapest = min(each.gpu_hours_per_step for each in able)
-    begun = [facts.final.begun if further and facts.final else 0 for facts in able]
-    if all(facts.steps(target_gpu_hours) <= made for facts, made in zip(able, begun, strict=True)):
+    cheapest = min(fact.gpu_hours_per_step for fact in able)
+    begun = [fact.final.begun if further and fact.final else 0 for fact in able]
+    if all(fact.steps(target_gpu_hours) <= made for fact, made in zip(able, begun, strict=True)):
         raise BudgetError(
             f"{target_gpu_hours:.3g} GPU-hours do not pay for one update step of any configuration: the cheapest takes "
             f"{cheapest:.3g}"
@@ -174,13 +174,15 @@ def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[Conf
 
     A run d octaves away has the weight exp(−d²/2), its own run more, and a few imagined runs stand for nothing known.
     """
-    place = np.log2([(each.rollouts_per_prompt, each.prompts_per_batch) for each in configurations])
+    place = np.log2(
+        [(configuration.rollouts_per_prompt, configuration.prompts_per_batch) for configuration in configurations]
+    )
     distance = ((place[:, None, :] - place[None, :, :]) ** 2).sum(axis=2)
     same = np.array([[one.axes == other.axes for other in configurations] for one in configurations])
     weight = np.exp(-distance / (2 * NEAR_OCTAVES**2)) * np.where(same, 1.0, OTHER_AXES_WEIGHT)
     np.fill_diagonal(weight, OWN_WEIGHT)
-    runs = np.array([each.seeds_seen for each in facts], dtype=float)
-    bad = np.array([each.collapsed_runs + each.declining_runs / 2 for each in facts])
+    runs = np.array([fact.seeds_seen for fact in facts], dtype=float)
+    bad = np.array([fact.collapsed_runs + fact.declining_runs / 2 for fact in facts])
     return np.asarray((weight @ bad + PRIOR_RUNS * PRIOR_RISK) / (weight @ runs + PRIOR_RUNS))
 
 
@@ -203,14 +205,18 @@ def facts_of(view: View, planned: Facts) -> dict[Configuration, ConfigurationFac
     runs = by_configuration(view.trials.values())
     with_curve = [trial for trial in view.trials.values() if has_curve(trial)]
     states = {trial.trial: state for trial, state in zip(with_curve, states_of(with_curve), strict=True)}
-    return {each: _facts(terms, runs.get(each, ()), states) for each, terms in planned.items()}
+    return {
+        configuration: _facts(terms, runs.get(configuration, ()), states) for configuration, terms in planned.items()
+    }
 
 
 def facts_in(view: View) -> dict[Configuration, ConfigurationFacts]:
     """Return what a view says of its configurations, without learning rates and recipes, on which no choice rests."""
-    prices = {each: cell.compared_per_step for each, cell in view.open_cells.items()}
+    prices = {configuration: cell.compared_per_step for configuration, cell in view.open_cells.items()}
     prices |= {trial.configuration: trial.compared_per_step for trial in view.trials.values()}
-    return facts_of(view, {each: ConfigurationFacts(0.0, "", price) for each, price in prices.items()})
+    return facts_of(
+        view, {configuration: ConfigurationFacts(0.0, "", price) for configuration, price in prices.items()}
+    )
 
 
 def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
@@ -234,8 +240,8 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
         ),
         seeds_seen=len(with_curve),
         end=tuple(last_part),
-        collapsed_runs=sum(each.collapsed for each in judged),
-        declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
+        collapsed_runs=sum(fit.collapsed for fit in judged),
+        declining_runs=sum(fit.fallen() and not fit.collapsed for fit in judged),
         failed=bool(trials) and all(trial.state is TrialState.FAILED for trial in trials),
     )
 
@@ -263,5 +269,5 @@ def seed_sd(trials: Iterable[TrialView]) -> float:
 
 def level(scores: Sequence[ScorePoint], gpu_hours: float) -> float:
     """Return the mean of a run's last few scores up to a compute."""
-    known = [point.score for point in scores if point.gpu_hours <= gpu_hours] or [scores[0].score]
-    return float(np.mean(known[-LAST:]))
+    scores_so_far = [point.score for point in scores if point.gpu_hours <= gpu_hours] or [scores[0].score]
+    return float(np.mean(scores_so_far[-LAST:]))

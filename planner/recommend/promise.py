@@ -33,7 +33,7 @@ class Promise:
     @property
     def rows(self) -> list[list[float]]:
         """The band as plain data."""
-        return [list(each) for each in self.band]
+        return [list(row) for row in self.band]
 
 
 def promise(
@@ -57,7 +57,9 @@ def promise(
     run = -1 if going_on is None else joint.run_of.get(going_on, -1)
     draws = joint.observed(np.array([joint.place[configuration]]), np.array([run]), along, OWN_DEPARTURE)[:, 0, :]
     draws, seed_sd = np.clip(draws, 0.0, 1.0), seed_sd if run < 0 else 0.0
-    band = tuple((share, *_interval(each, seed_sd, score_share)) for share, each in zip(shares, draws.T, strict=True))
+    band = tuple(
+        (share, *_interval(scores, seed_sd, score_share)) for share, scores in zip(shares, draws.T, strict=True)
+    )
     return Promise(PredictedScore(*band[-1][1:]), band)
 
 
@@ -70,9 +72,9 @@ def promise_from_studies(run: Run, rate_factor: float, steps: int) -> Promise:
     scores = prior.at([0] * PARTS, shares * steps)
     if rate_factor != 1:
         scores = at_rate(scores, run.circumstances.pass_rate, rate_factor, shares)
-    ends = (prior_interval(each, prior.weights) for each in scores.T)
+    ends = (prior_interval(draws, prior.weights) for draws in scores.T)
     means = (prior.weights @ scores).tolist()
-    band = tuple((share, mean, *each) for share, mean, each in zip(shares.tolist(), means, ends, strict=True))
+    band = tuple((share, mean, *end) for share, mean, end in zip(shares.tolist(), means, ends, strict=True))
     return Promise(PredictedScore(*band[-1][1:]), band)
 
 
@@ -84,8 +86,8 @@ def _interval(draws: Vector, seed_sd: float, score_share: float) -> tuple[float,
 
 def score_share(trials: Iterable[TrialView]) -> float:
     """Return the variance of one validation as share of p(1 − p), by the errors that are said; 0 where none is."""
-    points = [each for trial in trials for each in trial.scores if each.standard_error]
-    shares = [(each.standard_error or 0.0) ** 2 / pass_rate_variance(np.array(each.score)) for each in points]
+    points = [score for trial in trials for score in trial.scores if score.standard_error]
+    shares = [(point.standard_error or 0.0) ** 2 / pass_rate_variance(np.array(point.score)) for point in points]
     return float(np.median(shares)) if shares else 0.0
 
 
@@ -125,23 +127,23 @@ class ForecastQuery:
     left_gpu_hours: float  # for another, its start-up paid
 
 
-def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> EndForecast:
+def outlook(pilots: View, query: ForecastQuery, pool: Pool, draws: int) -> EndForecast:
     """Forecast the end of a run from all curves, those of the pilots and its own, which is evidence like theirs."""
-    run = asked.run
-    trials: Mapping[int, TrialView] = {**known.trials, run.trial: run}
-    view = replace(known, trials=trials)
+    run = query.run
+    trials: Mapping[int, TrialView] = {**pilots.trials, run.trial: run}
+    view = replace(pilots, trials=trials)
     joint = pool.joint_draws(view, draws)
-    share = asked.end_gpu_hours / joint.target
+    share = query.end_gpu_hours / joint.target
     scores = np.clip(joint.observed(*joint.rows_of([run]), np.array([[share]]))[:, 0, 0], 0.0, 1.0)
-    below = float((scores <= asked.promised - EQUIVALENCE_MARGIN).mean())
+    below = float((scores <= query.promised - EQUIVALENCE_MARGIN).mean())
     end = PredictedScore.of(scores)
-    left = remaining_gain(joint, run, asked.end_gpu_hours)
+    gain = remaining_gain(joint, run, query.end_gpu_hours)
     # What would be chosen beside the run's own configuration with what is left, where that pays for a step.
     switch = None
-    if asked.left_gpu_hours > 0:
-        prospect = Prospect.of(joint, facts_in(view), asked.left_gpu_hours, octaves=(0, 0))
+    if query.left_gpu_hours > 0:
+        prospect = Prospect.of(joint, facts_in(view), query.left_gpu_hours, octaves=(0, 0))
         rung = prospect.rung(0)
         others = (row for row in by_worth(prospect, rung) if prospect.configurations[row] != run.configuration)
         if (row := next(others, None)) is not None:
             switch = SwitchTarget(prospect.configurations[row], float(prospect.expected[rung, row]) - end.score)
-    return EndForecast(end, below, switch, left)
+    return EndForecast(end, below, switch, gain)

@@ -57,12 +57,12 @@ class Prospect:
         low, high = octaves[0] * RUNGS_PER_OCTAVE - 1, octaves[1] * RUNGS_PER_OCTAVE + 1
         gpu_hours = target_gpu_hours * np.exp2(np.arange(low, high + 1) / RUNGS_PER_OCTAVE)
         gpu_hours[-low] = target_gpu_hours
-        known = tuple(facts[each] for each in configurations)
-        reached = np.array([each.reached_gpu_hours for each in known]) if paid else 0.0
-        drawn = np.moveaxis(joint.scores([UNTRAINED * target_gpu_hours, *(each + reached for each in gpu_hours)]), 2, 0)
+        all_facts = tuple(facts[configuration] for configuration in configurations)
+        reached = np.array([fact.reached_gpu_hours for fact in all_facts]) if paid else 0.0
+        drawn = np.moveaxis(joint.scores([UNTRAINED * target_gpu_hours, *(fact + reached for fact in gpu_hours)]), 2, 0)
         scores = np.ascontiguousarray(drawn[1:])
         base, unconverged = drawn[0], joint.unconverged
-        return cls(configurations, known, target_gpu_hours, gpu_hours, scores, base, octaves, reached, unconverged)
+        return cls(configurations, all_facts, target_gpu_hours, gpu_hours, scores, base, octaves, reached, unconverged)
 
     def rung(self, octaves: float) -> int:
         """Return the index of the compute that lies so many octaves from the target."""
@@ -77,7 +77,7 @@ class Prospect:
         """Which configuration can be run at each compute, (computes, configurations): it pays for a step."""
         return np.array(
             [
-                [not each.failed and each.steps(float(gpu_hours)) >= 1 for each in self.facts]
+                [not fact.failed and fact.steps(float(gpu_hours)) >= 1 for fact in self.facts]
                 for gpu_hours in self.gpu_hours
             ]
         )
@@ -94,14 +94,17 @@ class Prospect:
 
     def risks_ahead(self, rung: int) -> Vector:
         """Return the risks on the part of the way to a compute that is still ahead of each one's longest run."""
-        reached = np.array([each.reached_gpu_hours for each in self.facts])
+        reached = np.array([fact.reached_gpu_hours for fact in self.facts])
         return np.asarray(self.risks * np.clip(1 - reached / self.lengths(rung), 0.0, 1.0))
 
     def ended_above(self, rung: int) -> Vector:
         """Return by how much the runs that have ended at one compute score more than expected; 0 without one."""
-        ended = [each.ended_at(length) for each, length in zip(self.facts, self.lengths(rung).tolist(), strict=True)]
+        ended = [fact.ended_at(length) for fact, length in zip(self.facts, self.lengths(rung).tolist(), strict=True)]
         return np.array(
-            [0.0 if level is None else level - each for level, each in zip(ended, self.expected[rung], strict=True)]
+            [
+                0.0 if level is None else level - expected
+                for level, expected in zip(ended, self.expected[rung], strict=True)
+            ]
         )
 
     def best(self, rung: int) -> Vector:

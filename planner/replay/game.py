@@ -167,7 +167,7 @@ class Game:
         self._account = Account(budget, idle=terms.get("idle_gpu_hours", 0.0))
         self._fleet = Fleet(self._workers)
         self._start_up = max(
-            (each.start_up_gpu_hours for each in (self._pilots or {}).values() if each.planned), default=0.0
+            (pilot.start_up_gpu_hours for pilot in (self._pilots or {}).values() if pilot.planned), default=0.0
         )
         self._now = self._all_busy_at = 0.0
         self.decisions = self._started = 0
@@ -261,8 +261,8 @@ class Game:
         key = str(trial.trial)
         self._account.ledger.reserve(key, granted.gpu_hours)
         worker = self._fleet.take(key, self._now)
-        held = worker.folder == key and worker.step == trial.step
-        begins = self._now + (0.0 if held else trial.start_up_gpu_hours)
+        resumed = worker.folder == key and worker.step == trial.step
+        begins = self._now + (0.0 if resumed else trial.start_up_gpu_hours)
         in_time = _steps(worker.accounted + time_limit(granted.gpu_hours, price) - begins, price)
         step = min(granted.to_step, trial.step + max(1, in_time))
         self._started += 1

@@ -200,11 +200,11 @@ def play_whole(
         truth(total),
         {choice: paid_by(view, choice) for choice in (decided.champion, decided.configuration)},
     )
-    left = total - (game.spent - spent[decided.configuration])
+    remaining = total - (game.spent - spent[decided.configuration])
     return WholePlayed(
         champion=decided.champion,
         chosen=decided.configuration,
-        reached=truth(max(LEAST_SHARE * total, left))[decided.configuration],
+        reached=truth(max(LEAST_SHARE * total, remaining))[decided.configuration],
         champion_alone=fmean(ends[candidate] for candidate in champion.candidates),
         best_known=max(ends.values()),
         switched=decided.switched,

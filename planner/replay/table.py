@@ -98,14 +98,14 @@ def _scored(table: Table, path: Path, run: str, rows: Rows, notes: list[str]) ->
 
 def _cell(table: Table, rows: Rows, place: str) -> tuple[int, int, int]:
     """Return n, B and seed of a run: whole numbers, the same in all of its rows."""
-    found = []
+    cell = []
     for name, least in SETTINGS.items():
         values = _numbers(table, name, rows, place)
         whole = (values >= least) & (values == np.rint(values))
         _require(whole, rows, f"{place}: {name} must be whole and ≥ {least}")
         _require(values == values[0], rows, f"{place}: {name} changes within the run; name each run differently")
-        found.append(int(values[0]))
-    n, B, seed = found
+        cell.append(int(values[0]))
+    n, B, seed = cell
     return n, B, seed
 
 
@@ -113,10 +113,10 @@ def _run(
     table: Table, path: Path, name: str, rows: Rows, plain: tuple[int, int, int], axes: dict[str, dict[str, Value]]
 ) -> RecordedRun:
     n, B, seed = plain
-    own: Axes = tuple((axis, values[name]) for axis, values in axes.items() if name in values)
+    run_axes: Axes = tuple((axis, values[name]) for axis, values in axes.items() if name in values)
     return RecordedRun(
         name,
-        Configuration(n, B, own),
+        Configuration(n, B, run_axes),
         seed,
         table.columns["gpu_hours"][rows],
         table.columns["score"][rows],
@@ -128,8 +128,8 @@ def _errors(table: Table, path: Path, run: str, rows: Rows) -> Vector | None:
     """Return the standard errors of a run's scores; None when they are not known of all of them."""
     place = f"'{path}', run '{run}'"
     for name in ERRORS:
-        found = [np.nan if error is None else error for error in _where_there(table, name, rows, place)]
-        errors = np.asarray(found, dtype=float)
+        filled = [np.nan if error is None else error for error in _where_there(table, name, rows, place)]
+        errors = np.asarray(filled, dtype=float)
         _require(~(errors < 0), rows, f"{place}: {name} is below 0")
         if np.isfinite(errors).all():
             return errors
@@ -162,22 +162,22 @@ def _values(table: Table, column: str, of_runs: list[tuple[str, Rows]]) -> dict[
     values: dict[str, Value] = {}
     for run, rows in of_runs:
         if column in table.text:
-            found: set[Value] = {table.text[column][row] for row in rows} - {""}
+            distinct: set[Value] = {table.text[column][row] for row in rows} - {""}
         else:
             numbers_there = table.columns[column][rows]
-            found = set(numbers_there[~np.isnan(numbers_there)].tolist())
-        if len(found) > 1:
+            distinct = set(numbers_there[~np.isnan(numbers_there)].tolist())
+        if len(distinct) > 1:
             return None
-        values.update((run, value) for value in found)
+        values.update((run, value) for value in distinct)
     return values
 
 
 def _runs_of(table: Table) -> Iterator[tuple[str, Rows]]:
     """Yield each run with its rows, in the order in which the runs begin."""
-    named = table.text.get("run") or [f"{value:g}" for value in table.columns["run"]]
-    _, first, runs = np.unique(np.asarray(named), return_index=True, return_inverse=True)
+    labels = table.text.get("run") or [f"{value:g}" for value in table.columns["run"]]
+    _, first, runs = np.unique(np.asarray(labels), return_index=True, return_inverse=True)
     for run in np.argsort(first):
-        yield named[first[run]], np.flatnonzero(runs == run)
+        yield labels[first[run]], np.flatnonzero(runs == run)
 
 
 def _numbers(table: Table, name: str, rows: Rows, place: str) -> Vector:

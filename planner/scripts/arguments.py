@@ -51,7 +51,7 @@ def starters() -> list[str]:
 def line_of(name: str, start: Start) -> list[str]:
     """Return an allocation as the command line of a trainer has it; UnknownNameError for another."""
     if name == COMMAND:
-        return [f"{{{each}}}={_text(getattr(start, each))}" for each in PLACEHOLDERS]
+        return [f"{{{placeholder}}}={_text(getattr(start, placeholder))}" for placeholder in PLACEHOLDERS]
     return arguments_of(load_trainer(name), start)
 
 
@@ -66,15 +66,15 @@ def keys_of(trainer: Trainer, start: Start) -> Iterator[tuple[str, Any]]:
         yield trainer.keys["epochs"][0], episodes
         yield trainer.keys["dataset_problems"][0], math.ceil(steps / episodes) * start.prompts_per_batch
     for ours, value in start.further.items():
-        own = next(iter(trainer.keys.get(ours, ())), "")
+        key = next(iter(trainer.keys.get(ours, ())), "")
         # A launcher's flags are not the trainer's, and one that wants more than an interval is left as it is.
         if (
-            own
+            key
             and ours != "dataset_problems"
             and not (ours in LAUNCHED and "num_processes" in trainer.keys.get("gpus", ()))
             and not (ours == "validation_every" and "validation_on" in trainer.keys)
         ):
-            yield own, value
+            yield key, value
     yield from list(trainer.recipes.get(start.recipe or "", {}).items())[:1]
 
 

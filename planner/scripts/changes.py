@@ -88,56 +88,56 @@ class Checked:
 
 def check(launch: Launch, budget: float | None = None) -> Checked:
     """Judge a launch, and find the changes that would help most, each on a value of its own."""
-    found = verdict(launch)
-    hours = budget if budget is not None else found.gpu_hours[0] if found.gpu_hours else None
-    tried = [(name, before, after, verdict(changed)) for name, before, after, changed in _tries(found)]
-    tried = [each for each in tried if _flagged(each[3]) <= _flagged(found)]
+    before_changes = verdict(launch)
+    hours = budget if budget is not None else before_changes.gpu_hours[0] if before_changes.gpu_hours else None
+    tried = [(name, before, after, verdict(changed)) for name, before, after, changed in _tries(before_changes)]
+    tried = [each for each in tried if _flagged(each[3]) <= _flagged(before_changes)]
     bought: int | None = None
     score: Interval | None = None
     gains: Sequence[Gain | None] = [None] * len(tried)
     usual_gain: Gain | None = None
     if hours is not None:
         usual = [verdict(_usual(launch))]
-        bought, score, (*gains, usual_gain) = _scores([found, *(each[3] for each in tried), *usual], hours)
+        bought, score, (*gains, usual_gain) = _scores([before_changes, *(each[3] for each in tried), *usual], hours)
         usual_gain = usual_gain if usual_gain[0] > usual_gain[1] / Z90 else None
     best: dict[str, Improvement] = {}
     for (name, before, after, other), gain in zip(tried, gains, strict=True):
-        gone = (flag.name for flag in found.flags if flag.name not in _flagged(other))
+        gone = (flag.name for flag in before_changes.flags if flag.name not in _flagged(other))
         cleared = tuple(flag for flag in gone if name in REMEDIES.get(flag, (name,)))
-        saved = 1 - other.gpu_hours_per_step / found.gpu_hours_per_step
+        saved = 1 - other.gpu_hours_per_step / before_changes.gpu_hours_per_step
         each = Improvement(name, before, after, other, cleared, gain, saved)
-        if _helps(each, found) and (name not in best or _worth(each) > _worth(best[name])):
+        if _helps(each, before_changes) and (name not in best or _worth(each) > _worth(best[name])):
             best[name] = each
-    order = [flag.name for flag in found.flags]
+    order = [flag.name for flag in before_changes.flags]
     first, together = _together(launch, sorted(best.values(), key=lambda each: _rank(each, order)))
-    return Checked(found, hours, None if budget is None else bought, score, first, usual_gain, together)
+    return Checked(before_changes, hours, None if budget is None else bought, score, first, usual_gain, together)
 
 
-def _flagged(found: Verdict) -> set[str]:
-    return {flag.name for flag in found.flags}
+def _flagged(judged: Verdict) -> set[str]:
+    return {flag.name for flag in judged.flags}
 
 
-def _rank(each: Improvement, flags: Sequence[str]) -> tuple[float, int, float, float]:
+def _rank(improvement: Improvement, flags: Sequence[str]) -> tuple[float, int, float, float]:
     """Return where a change stands: remedies in the order of red flags, then by what is gained and saved."""
-    _, gain, saved = _worth(each)
-    place = min(map(flags.index, each.cleared), default=len(flags))
-    remedies = REMEDIES.get(flags[place], ()) if each.cleared else ()
-    return place, [*remedies, each.name].index(each.name), -gain, -saved
+    _, gain, saved = _worth(improvement)
+    place = min(map(flags.index, improvement.cleared), default=len(flags))
+    remedies = REMEDIES.get(flags[place], ()) if improvement.cleared else ()
+    return place, [*remedies, improvement.name].index(improvement.name), -gain, -saved
 
 
 def _together(launch: Launch, improvements: Sequence[Improvement]) -> tuple[tuple[Improvement, ...], Launch]:
     """Choose the changes that help most, the first that clears a flag before others of it, and apply what goes."""
     chosen: list[Improvement] = []
     cleared: set[str] = set()
-    for each in improvements:
-        if each.cleared and cleared.issuperset(each.cleared):
+    for improvement in improvements:
+        if improvement.cleared and cleared.issuperset(improvement.cleared):
             continue
-        cleared.update(each.cleared)
-        if each.cleared or len(chosen) < MOST_CHANGES:
-            chosen.append(each)
-        if each in chosen and each.name in WRITABLE:
+        cleared.update(improvement.cleared)
+        if improvement.cleared or len(chosen) < MOST_CHANGES:
+            chosen.append(improvement)
+        if improvement in chosen and improvement.name in WRITABLE:
             with suppress(InputError):
-                changed = _with(launch, each.name, each.after)
+                changed = _with(launch, improvement.name, improvement.after)
                 launch = changed if _flagged(verdict(changed)) <= _flagged(verdict(launch)) else launch
     return tuple(chosen), launch
 
@@ -149,25 +149,28 @@ def _usual(launch: Launch) -> Launch:
     return replace(launch, rollouts_per_prompt=n, prompts_per_batch=prompts, learning_rate=None)
 
 
-def _scores(found: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval | None, list[Gain]]:
+def _scores(verdicts: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval | None, list[Gain]]:
     """Return what the prior expects for GPU-hours: the first's steps and score, and by what the others are ahead."""
-    here = Circumstances.of(found[0].launch.workload)
+    here = Circumstances.of(verdicts[0].launch.workload)
     runs = []
-    for launch in (each.launch for each in found):
+    for launch in (judged.launch for judged in verdicts):
         signal = signal_fraction(launch.workload.pass_rates, launch.rollouts_per_prompt)
         sizes = launch.update.rollouts_per_prompt, launch.update.prompts_per_batch
         runs.append(Run.of(sizes, signal, launch.traits, here))
     distinct = tuple(dict.fromkeys(runs))
     prior = prior_draws(distinct)
-    steps = [steps_for_budget(gpu_hours, each.gpu_hours_per_step, each.price.cost.start_up_gpu_hours) for each in found]
-    updates = [max(1, count * each.launch.updates) for count, each in zip(steps, found, strict=True)]
+    steps = [
+        steps_for_budget(gpu_hours, judged.gpu_hours_per_step, judged.price.cost.start_up_gpu_hours)
+        for judged in verdicts
+    ]
+    updates = [max(1, count * judged.launch.updates) for count, judged in zip(steps, verdicts, strict=True)]
     scores = prior.expected([distinct.index(run) for run in runs], updates).scores
-    for place, each in enumerate(found):
-        if (factor := each.rate_factor) is not None and factor != 1:
+    for place, judged in enumerate(verdicts):
+        if (factor := judged.rate_factor) is not None and factor != 1:
             scores[:, place] = at_rate(scores[:, place], here.pass_rate, factor)
-    own, weights = scores[:, 0], prior.weights
-    expected = Interval(float(weights @ own), *interval(own, weights)) if steps[0] else None
-    means, sds = differences(scores[:, 1:], own, weights, noise_between(here.pass_rate))
+    base, weights = scores[:, 0], prior.weights
+    expected = Interval(float(weights @ base), *interval(base, weights)) if steps[0] else None
+    means, sds = differences(scores[:, 1:], base, weights, noise_between(here.pass_rate))
     return steps[0], expected, [(mean, Z90 * sd) for mean, sd in zip(means.tolist(), sds.tolist(), strict=True)]
 
 
@@ -177,77 +180,87 @@ _LEARNING = {
 }
 
 
-def _helps(each: Improvement, found: Verdict) -> bool:
+def _helps(improvement: Improvement, judged: Verdict) -> bool:
     """Whether a change clears a flag, raises the score beyond its error, or saves more than the price may be off by."""
-    if each.cleared:
-        return "cut" not in each.cleared or each.verdict.cut_off <= MOST_CUT
-    if "dead" in _flagged(found) and (each.name, each.after) == ("rollouts_per_prompt", max(USUAL_GROUPS)):
+    if improvement.cleared:
+        return "cut" not in improvement.cleared or improvement.verdict.cut_off <= MOST_CUT
+    if "dead" in _flagged(judged) and (improvement.name, improvement.after) == (
+        "rollouts_per_prompt",
+        max(USUAL_GROUPS),
+    ):
         return True  # on hard problems no group size clears the flag
-    gain, error = each.score_gain or (0.0, 0.0)
+    gain, error = improvement.score_gain or (0.0, 0.0)
     if gain > error > 0:
         return True
-    median, _, high = found.step_seconds
-    fewer = each.name == "gpus" and each.after < each.before
+    median, _, high = judged.step_seconds
+    fewer = improvement.name == "gpus" and improvement.after < improvement.before
     least = max(1 - median / high, LEAST_SAVED_BY_FEWER if fewer else 0.01)
-    return each.name not in _LEARNING and each.saved >= least and each.verdict.memory.fits
+    return improvement.name not in _LEARNING and improvement.saved >= least and improvement.verdict.memory.fits
 
 
-def _worth(each: Improvement) -> tuple[int, float, float]:
-    gain, error = each.score_gain or (0.0, 0.0)
+def _worth(improvement: Improvement) -> tuple[int, float, float]:
+    gain, error = improvement.score_gain or (0.0, 0.0)
     # Of groups that are large enough the smallest: it changes least.
-    return len(each.cleared), gain if gain > error else 0.0, -each.after if "dead" in each.cleared else each.saved
+    return (
+        len(improvement.cleared),
+        gain if gain > error else 0.0,
+        -improvement.after if "dead" in improvement.cleared else improvement.saved,
+    )
 
 
-def _tries(found: Verdict) -> Iterator[tuple[str, Any, Any, Launch]]:
+def _tries(judged: Verdict) -> Iterator[tuple[str, Any, Any, Launch]]:
     """Yield each value that may be better: its name, what it is now, what it would be, and the launch with it."""
-    for name, (before, others) in _offers(found).items():
+    for name, (before, others) in _offers(judged).items():
         for after in others:
             if after != before:
                 with suppress(InputError):  # beyond the model's context, or no split of these GPUs
-                    yield name, before, after, _with(found.launch, name, after)
+                    yield name, before, after, _with(judged.launch, name, after)
 
 
-def _offers(found: Verdict) -> dict[str, tuple[Any, Sequence[Any]]]:
+def _offers(judged: Verdict) -> dict[str, tuple[Any, Sequence[Any]]]:
     """Return what each value is, and what it could be."""
-    launch, flagged = found.launch, _flagged(found)
+    launch, flagged = judged.launch, _flagged(judged)
     n, B, gpus = launch.rollouts_per_prompt, launch.prompts_per_batch, launch.hardware.gpus_per_trial
     lengths, execution = launch.workload.responses, launch.traits.execution
     size, every = execution.engine_gpus, launch.workload.validation.every_steps // launch.traits.updates_per_batch
     turns = launch.placement is not None and launch.placement.colocated
     rollouts = [max(2, int(n * times)) for times in MORE_ROLLOUTS]
     prompts = [max(1, int(B * times)) for times in MORE_PROMPTS]
-    update, share = launch.update_rollouts or launch.update.rollouts_per_step, found.beside[Phase.EVALUATE]
+    update, share = launch.update_rollouts or launch.update.rollouts_per_step, judged.beside[Phase.EVALUATE]
     unit = n if launch.trainer == "verl" else 1
     if "dead" in flagged:
         rollouts = [group for group in USUAL_GROUPS if group > n] or rollouts
     if "sizes" in flagged and launch.batch_rollouts and launch.batch_rollouts % n:
-        rollouts, prompts = [*_accepted(found, "rollouts_per_prompt", n, range(2, 4 * n)), *rollouts], []
+        rollouts, prompts = [*_accepted(judged, "rollouts_per_prompt", n, range(2, 4 * n)), *rollouts], []
     elif "sizes" in flagged:
-        prompts = _accepted(found, "prompts_per_batch", B, range(1, 2 * B))
+        prompts = _accepted(judged, "prompts_per_batch", B, range(1, 2 * B))
     # Half of the GPUs saves what half of the nodes costs: idle ones of a node are paid.
     fewer = [gpus // 2] if gpus % (2 * launch.hardware.gpu.gpus_per_node) == 0 else []
     return {
         "rollouts_per_prompt": (n, rollouts),
         "prompts_per_batch": (B, prompts),
-        "update_rollouts": (update, _accepted(found, "update_rollouts", update, range(unit, n * B + 1, unit))),
+        "update_rollouts": (update, _accepted(judged, "update_rollouts", update, range(unit, n * B + 1, unit))),
         "learning_rate": (launch.learning_rate, [float(f"{launch.rule_rate:.2g}")] if launch.learning_rate else []),
         "updates_per_batch": (launch.updates, [launch.passes]),
         "response_tokens": (lengths.cap, [] if lengths.fixed else [lengths.cap * times for times in LONGER]),
         "gpus": (gpus, [*fewer, 2 * gpus, 4 * gpus] if turns else []),
         "staleness": (launch.traits.staleness_bound, [STALENESS] if turns and launch.updates == 1 and gpus > 1 else []),
         "lora_rank": (execution.lora_rank, [None]),
-        "engine_tensor_parallel": (size, [each for each in (size // 2, 2 * size) if 1 <= each <= gpus] if size else []),
+        "engine_tensor_parallel": (
+            size,
+            [width for width in (size // 2, 2 * size) if 1 <= width <= gpus] if size else [],
+        ),
         "sharding": (launch.sharding, ["zero3"] if launch.sharding in UNSHARDED else []),
         "validation_every": (every, [0] if "data" in flagged else [_rarer(every, share)] if launch.validates else []),
-        "save_every": (launch.save_every, [_saved_every(found)] if flagged & {"resume", "saves", "saving"} else []),
+        "save_every": (launch.save_every, [_saved_every(judged)] if flagged & {"resume", "saves", "saving"} else []),
         "schedule_steps": (launch.schedule_steps, [launch.steps] if launch.schedule_steps and launch.steps else []),
     }
 
 
-def _accepted(found: Verdict, name: str, now: int, values: Iterable[int]) -> list[int]:
+def _accepted(judged: Verdict, name: str, now: int, values: Iterable[int]) -> list[int]:
     """Return the nearest value that the trainer accepts, where it refuses what there is."""
-    launch = found.launch
-    if "sizes" not in _flagged(found):
+    launch = judged.launch
+    if "sizes" not in _flagged(judged):
         return []
     near = sorted(values, key=lambda value: abs(math.log(value / now)))
     return list(islice((value for value in near if not any(refused_sizes(_with(launch, name, value)))), 1))
@@ -259,8 +272,8 @@ def _rarer(every: int, share: float) -> int:
     return int(next(step * 10**power for power in count() for step in (1, 2, 5) if step * 10**power >= least))
 
 
-def _saved_every(found: Verdict) -> int:
-    saved = replace(found.launch, save_every=found.launch.save_every or 1)
+def _saved_every(judged: Verdict) -> int:
+    saved = replace(judged.launch, save_every=judged.launch.save_every or 1)
     return max(LEAST_BETWEEN_SAVES, _rarer(saved.save_every or 1, verdict(saved).beside[Phase.SAVE]))
 
 

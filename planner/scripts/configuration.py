@@ -44,24 +44,24 @@ _PRODUCT = re.compile(r"\$\{(mul|add|sub|div|max|min):\s*([\d.]+)\s*,\s*([\d.]+)
 _MARK = re.compile(r"^(?:\$\w+|\$\([^)]*\)|~|\.)?/+")  # a folder that is not known
 
 
-def configuration_of(run: Path, given: Path | None = None, log: Path | None = None) -> Flat:
+def configuration_of(run: Path, configured: Path | None = None, log: Path | None = None) -> Flat:
     """Return what is known of a run's settings, nothing where its folder has none; of two sources the later wins.
 
     `given` is a file that the user names. The order is: the log, files of a folder, Hydra's, the file that was named.
     """
-    found: Flat = {}
+    settings: Flat = {}
     if log is not None:  # what it says before the first steps
         with log.open(encoding="utf-8", errors="replace") as file:
             lines = [plain(line) for _, line in zip(range(_HEAD_LINES), file, strict=False)]
         for line in lines:
             if " -m " in line or ".sh " in line or "python" in line:
-                found |= of_command(line.replace('"', " "), log.parent)
+                settings |= of_command(line.replace('"', " "), log.parent)
         begins = next((place for place, line in enumerate(lines) if line.lstrip().startswith("{'")), None)
         if begins is not None:
-            found |= _printed(lines[begins:])
-    for path in [*_files(run), *([given] if given is not None else [])]:
-        found |= read_settings(path)
-    return found
+            settings |= _printed(lines[begins:])
+    for path in [*_files(run), *([configured] if configured is not None else [])]:
+        settings |= read_settings(path)
+    return settings
 
 
 def _files(run: Path) -> list[Path]:
@@ -71,10 +71,10 @@ def _files(run: Path) -> list[Path]:
     if run.is_file() and run.stem.casefold() not in NAMED_ALIKE:
         inside = [path for path in inside if path.stem == run.stem and path != run]
     scripts = [path for path in inside if path.suffix == ".sh"]
-    named = [path for path in scripts if path.name.startswith("run")] or scripts
+    preferred = [path for path in scripts if path.name.startswith("run")] or scripts
     settings = [path for path in inside if path.suffix in SUFFIXES and path.name not in _NOT_SETTINGS and path != run]
     below = [folder / name for name in _BELOW if run.is_dir() and (folder / name).is_file()]
-    return [*named[:1], *settings, *below]
+    return [*preferred[:1], *settings, *below]
 
 
 def read_settings(path: Path) -> Flat:
@@ -147,7 +147,7 @@ class _Yaml(yaml.SafeLoader):  # type: ignore[misc]
 
 def flat(document: object, prefix: str = "") -> Flat:
     """Return the leaves of nested tables by their dotted keys."""
-    found: Flat = {}
+    entries: Flat = {}
     if isinstance(document, Mapping):
         for key, value in document.items():
             name = f"{prefix}{key}".replace("-", "_")
@@ -155,13 +155,13 @@ def flat(document: object, prefix: str = "") -> Flat:
                 value = value["value"]  # noqa: PLW2901 (as Weights & Biases wraps them)
             several = isinstance(value, list) and value and isinstance(value[0], Mapping)
             inner = value[0] if several else value  # of several alike, such as tasks, the first
-            found |= flat(inner, f"{name}.") if isinstance(inner, Mapping) else {name: as_number(inner)}
-    return found
+            entries |= flat(inner, f"{name}.") if isinstance(inner, Mapping) else {name: as_number(inner)}
+    return entries
 
 
 def of_command(text: str, folder: Path) -> Flat:
     """Return the overrides (`a.b=1`) and the flags (`--a-b 1`) of all commands of a shell script."""
-    return dict(each for command in read_shell(text, folder).commands for each in words_set(command.words))
+    return dict(pair for command in read_shell(text, folder).commands for pair in words_set(command.words))
 
 
 def words_set(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -175,8 +175,8 @@ def words_set(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
                 yield name.replace("-", "_"), as_number(value if equals else following[0] if following else "true")
             else:
                 yield name.replace("-", "_"), [as_number(each) for each in following]
-        elif found := _OVERRIDE.fullmatch(word):
-            yield found[1].replace("-", "_"), as_number(found[2])
+        elif match := _OVERRIDE.fullmatch(word):
+            yield match[1].replace("-", "_"), as_number(match[2])
 
 
 def _printed(lines: Sequence[str]) -> Flat:
@@ -206,13 +206,13 @@ def as_number(value: object) -> Any:
 
 def found_file(name: str, folder: Path) -> Path | None:
     """Return where a named file lies: beside the script, in a folder above it, or in one of those within `configs`."""
-    known = _MARK.sub("", name) if "$" in name else name
-    if "$" in known or not known:
+    plain = _MARK.sub("", name) if "$" in name else name
+    if "$" in plain or not plain:
         return None
     for above in [folder, *folder.absolute().parents][:_UP]:
         with suppress(OSError):
-            if (above / known).is_file():
-                return above / known
+            if (above / plain).is_file():
+                return above / plain
     return None
 
 
@@ -222,32 +222,32 @@ def read_named(path: Path, written: Mapping[str, str] | None = None, depth: int 
         return {}
     text = (written or {}).get(path.name)
     document = _document(path) if text is None else document_of(path.suffix, text)
-    found: Flat = {}
+    settings: Flat = {}
     bases = document.get("defaults") or document.get("base") if isinstance(document, Mapping) else None
     for name in bases if isinstance(bases, list) else [bases]:
         if not isinstance(name, str) or name == "_self_":  # Hydra's groups are the trainer's own defaults
             continue
         file = name.partition("@")[0]  # Hydra's: in which group it is put
-        for each in (file, f"{file}.yaml"):
-            if (base := found_file(each, path.parent)) and base != path:
-                found |= read_named(base, written, depth + 1)
+        for candidate in (file, f"{file}.yaml"):
+            if (base := found_file(candidate, path.parent)) and base != path:
+                settings |= read_named(base, written, depth + 1)
                 break
-    return found | flat(document)
+    return settings | flat(document)
 
 
-def resolved(found: Flat) -> Flat:
+def resolved(settings: Flat) -> Flat:
     """Return it with OmegaConf's references filled in, `${policy.model_name}` and `${mul:2,512}`."""
 
     def filled(text: str, depth: int = 0) -> str:
         if depth > _DEEPEST or len(text) > 1000 or "${" not in text:
             return text
-        changed = _REFERENCE.sub(lambda named: str(found.get(named[1], named[0])), text)
-        changed = _PRODUCT.sub(lambda named: _result(named[1], float(named[2]), float(named[3])), changed)
+        changed = _REFERENCE.sub(lambda match: str(settings.get(match[1], match[0])), text)
+        changed = _PRODUCT.sub(lambda match: _result(match[1], float(match[2]), float(match[3])), changed)
         return text if changed == text else filled(changed, depth + 1)
 
     return {
         key: as_number(filled(value)) if isinstance(value, str) and "${" in value else value
-        for key, value in found.items()
+        for key, value in settings.items()
     }
 
 

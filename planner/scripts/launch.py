@@ -137,12 +137,12 @@ class Launch:
 
     def priced(self) -> Price:
         """Return the price of an update, with its share of validations and checkpoints."""
-        found = price(self._query(self.traits, self._placed()))
+        step_price = price(self._query(self.traits, self._placed()))
         if self.save_every is None:
-            return found
-        apart = self.save_every * self.traits.updates_per_batch * found.cost.step_seconds
+            return step_price
+        apart = self.save_every * self.traits.updates_per_batch * step_price.cost.step_seconds
         saving = replace(self.traits, execution=replace(self.traits.execution, save_seconds=apart))
-        return price(self._query(saving, found.cost.placement))
+        return price(self._query(saving, step_price.cost.placement))
 
     def _query(self, traits: RecipeTraits, placement: Placement | None) -> PriceQuery:
         sizes = (self.rollouts_per_prompt, self.update.prompts_per_batch)
@@ -164,37 +164,40 @@ class Launch:
 def configured(facts: ScriptFacts, model: str) -> dict[str, tuple[str, Any]]:
     """Return what a script says by the keys of the configuration, each with the key that said it."""
     values = {name: getattr(facts.settings, name, None) for name in CONFIGURED} | dict(facts.values)
-    found = {key: (name, values.get(name)) for name, key in CONFIGURED.items()}
-    found["cost.engine_gpus"] = (
+    settings = {key: (name, values.get(name)) for name, key in CONFIGURED.items()}
+    settings["cost.engine_gpus"] = (
         "engine_tensor_parallel",
         values.get("engine_tensor_parallel") or facts.split.engine_gpus,
     )
-    found["cost.training_precision"] = ("precision", "fp8" if "fp8" in str(values.get("precision")).lower() else None)
+    settings["cost.training_precision"] = (
+        "precision",
+        "fp8" if "fp8" in str(values.get("precision")).lower() else None,
+    )
     micro_batch = _micro_batch(facts, int(values.get("gpus") or 1)).get("micro_batch_sequences")
-    found["cost.micro_batch"] = ("micro_batch_sequences", micro_batch or values.get("micro_batch_sequences"))
-    found["cost.optimizer_offload"] = ("optimizer_offload", offloads_optimizer(facts))
-    found["hardware.gpus_per_trial"] = ("gpus", values.get("gpus"))
-    found["recipe.name"] = ("recipe", values.get("recipe") or "grpo")
+    settings["cost.micro_batch"] = ("micro_batch_sequences", micro_batch or values.get("micro_batch_sequences"))
+    settings["cost.optimizer_offload"] = ("optimizer_offload", offloads_optimizer(facts))
+    settings["hardware.gpus_per_trial"] = ("gpus", values.get("gpus"))
+    settings["recipe.name"] = ("recipe", values.get("recipe") or "grpo")
     if facts.trainer in TRAINERS and facts.trainer == facts.maker:
         served = facts.trainer == "trl" and (facts.split.generator_gpus or any(SERVER in it for it in facts.unresolved))
-        found["trainer.name"] = (SERVER if served else "trainer", facts.trainer)
+        settings["trainer.name"] = (SERVER if served else "trainer", facts.trainer)
     if values.get("prompt_tokens"):  # the most that a prompt may have; its mean is a guess
-        found["workload.prompt_tokens"] = ("prompt_tokens", min(MEAN_PROMPT, values["prompt_tokens"]))
+        settings["workload.prompt_tokens"] = ("prompt_tokens", min(MEAN_PROMPT, values["prompt_tokens"]))
     if model and (pixels := catalogue.model(model).image_pixels):
-        seen = max(values.get("min_pixels") or 0, min(USUAL_PIXELS, values.get("max_pixels") or USUAL_PIXELS))
-        found["workload.image_tokens"] = ("max_pixels", seen / pixels)
+        image_pixels = max(values.get("min_pixels") or 0, min(USUAL_PIXELS, values.get("max_pixels") or USUAL_PIXELS))
+        settings["workload.image_tokens"] = ("max_pixels", image_pixels / pixels)
     prompts, problems = _sizes(values.get("dataset"))
-    found["workload.prompt_set_size"] = ("dataset", values.get("dataset_problems") or prompts)
+    settings["workload.prompt_set_size"] = ("dataset", values.get("dataset_problems") or prompts)
     if not values.get("validation_problems") and problems:
-        found["validation.problems"] = ("dataset", problems)
-    found["workload.model"] = ("model", model)
-    return {key: (facts.keys.get(name, name), value) for key, (name, value) in found.items() if value}
+        settings["validation.problems"] = ("dataset", problems)
+    settings["workload.model"] = ("model", model)
+    return {key: (facts.keys.get(name, name), value) for key, (name, value) in settings.items() if value}
 
 
 def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) -> Launch:
     """Return the run of a script whose n and B are known; `steps` in place of the script's."""
     values, settings, resolved = facts.values, facts.settings, collapse_single_values(resolved)
-    workload, hardware, traits, known = build_step(resolved)
+    workload, hardware, traits, coefficients = build_step(resolved)
     rule, updates = resolved.config.recipe, facts.split.updates
     guesses = ("mean_response_tokens", "prompt_set_size", *RATE_WAYS)
     guessed = {key for key in guesses if resolved.source(f"workload.{key}") == DEFAULT}
@@ -208,7 +211,7 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         workload=replace(workload, validation=validation),
         hardware=hardware,
         traits=_traits(facts, traits),
-        coefficients=known,
+        coefficients=coefficients,
         rollouts_per_prompt=settings.rollouts_per_prompt or 0,
         prompts_per_batch=settings.prompts_per_batch or 0,
         rule=LearningRateRule(rule.learning_rate, rule.learning_rate_rollouts),
@@ -238,8 +241,8 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
 
 def offloads_optimizer(facts: ScriptFacts) -> bool:
     """Tell whether the host updates what is offloaded: DeepSpeed's does, and where a key says so; verl's does not."""
-    kept, key = facts.values.get("sharding"), facts.keys.get("optimizer_offload", "")
-    return bool(facts.values.get("optimizer_offload")) and (kept in ("zero1", "zero2", "zero3") or "cpu" in key)
+    strategy, key = facts.values.get("sharding"), facts.keys.get("optimizer_offload", "")
+    return bool(facts.values.get("optimizer_offload")) and (strategy in ("zero1", "zero2", "zero3") or "cpu" in key)
 
 
 def _micro_batch(facts: ScriptFacts, gpus: int) -> dict[str, Any]:
@@ -251,7 +254,7 @@ def _micro_batch(facts: ScriptFacts, gpus: int) -> dict[str, Any]:
 
 def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
     """Return a recipe's traits as the script has them."""
-    kept = sharding(facts.trainer or "", str(facts.values.get("sharding") or ""))
+    strategy = sharding(facts.trainer or "", str(facts.values.get("sharding") or ""))
     values, reference = facts.values, traits.reference_pass and facts.settings.recipe is not None
     return replace(
         traits,
@@ -264,7 +267,7 @@ def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
             save_seconds=None,
             save_share=None,
             saves_aside=bool(values.get("save_async")) and values.get("sharding") == "megatron",
-            sharding=kept,
+            sharding=strategy,
         ),
     )
 
@@ -279,10 +282,10 @@ def _placement(facts: ScriptFacts, gpus: int, engine_gpus: int | None) -> Placem
 
 def _steps(facts: ScriptFacts, prompts: int | None) -> int | None:
     """Return the steps of a script, or those of its epochs over so many prompts: whichever end first."""
-    asked, epochs = _positive(facts.values.get("update_steps")), _positive(facts.values.get("epochs"))
+    steps, epochs = _positive(facts.values.get("update_steps")), _positive(facts.values.get("epochs"))
     if epochs and prompts is not None:
-        asked = min(asked or math.inf, math.floor(epochs * prompts / (facts.settings.prompts_per_batch or 1)))
-    return None if asked is None else int(asked)
+        steps = min(steps or math.inf, math.floor(epochs * prompts / (facts.settings.prompts_per_batch or 1)))
+    return None if steps is None else int(steps)
 
 
 def _positive(value: object) -> float | None:
@@ -293,11 +296,11 @@ def _positive(value: object) -> float | None:
 def _sizes(dataset: object) -> tuple[int | None, int | None]:
     """Return how many prompts data sets have to train on and to validate on; None where one is not known."""
     names = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
-    found = [
+    sizes = [
         next((size for mark, size in DATASETS.items() if re.search(mark, str(name).lower())), None) for name in names
     ]
-    known = [each for each in found if each is not None]
-    if not known or len(known) < len(found):
+    stated = [stated_size for stated_size in sizes if stated_size is not None]
+    if not stated or len(stated) < len(sizes):
         return None, None
-    tests = [test for _, test in known if test is not None]
-    return sum(train for train, _ in known), sum(tests) if len(tests) == len(known) else None
+    tests = [test for _, test in stated if test is not None]
+    return sum(train for train, _ in stated), sum(tests) if len(tests) == len(stated) else None

@@ -58,31 +58,31 @@ class LoggedRun:
     @property
     def scores(self) -> list[Step]:
         """The steps with a score."""
-        return [each for each in self.steps if each.score is not None]
+        return [step for step in self.steps if step.score is not None]
 
     @property
     def base_score(self) -> float | None:
         """The score before training; None where there is none between 0 and 1."""
-        first = next((each.score for each in self.scores if each.step == 0), None)
+        first = next((score.score for score in self.scores if score.step == 0), None)
         return first if first is not None and 0 <= first <= 1 else None
 
     @property
     def timed(self) -> bool:
         """Whether it is known how long its updates took."""
-        return any(each.took for each in self.steps if each.step)
+        return any(step.took for step in self.steps if step.step)
 
     @property
     def problems(self) -> str | None:
         """The validation problems by the last part of their name, as far as the series names them."""
-        found = _PROBLEMS.match(self.score or "")
-        named = next(filter(None, found.groups()), None) if found else self.score
-        return named.rpartition("/")[2].casefold() if named else None
+        match = _PROBLEMS.match(self.score or "")
+        problem_set = next(filter(None, match.groups()), None) if match else self.score
+        return problem_set.rpartition("/")[2].casefold() if problem_set else None
 
     @property
     def samples(self) -> int | None:
         """Answers to each validation problem, where the series' name says so."""
-        found = _SAMPLES.search(self.score or "")
-        return int(found[1]) if found else None
+        match = _SAMPLES.search(self.score or "")
+        return int(match[1]) if match else None
 
     @property
     def last_step(self) -> int:
@@ -91,13 +91,13 @@ class LoggedRun:
 
     def typical(self, name: str) -> float | None:
         """Return the median of one of our values over the updates; None where it was never said."""
-        finite = [each.values[name] for each in self.steps if name in each.values and np.isfinite(each.values[name])]
+        finite = [step.values[name] for step in self.steps if name in step.values and np.isfinite(step.values[name])]
         return statistics.median(finite) if finite else None
 
     def phases(self) -> dict[str, float]:
         """Return the median seconds of each phase, over the steps in which it occurred."""
-        named = dict.fromkeys(phase for each in self.steps for phase in each.seconds)
-        return {phase: statistics.median(e.seconds[phase] for e in self.steps if phase in e.seconds) for phase in named}
+        names = dict.fromkeys(phase for step in self.steps for phase in step.seconds)
+        return {phase: statistics.median(e.seconds[phase] for e in self.steps if phase in e.seconds) for phase in names}
 
 
 def read_run(path: Path, scores: Sequence[str] = (), tables: Sequence[Table] | None = None) -> LoggedRun:
@@ -109,23 +109,23 @@ def read_run(path: Path, scores: Sequence[str] = (), tables: Sequence[Table] | N
     if len(tables) > 1 and not any(path.glob("*/metrics.jsonl")):  # prime-rl's trainer and orchestrator have one each
         raise InputError(f"'{path}' holds {len(tables)} runs: give them one by one")
     table = tables[0]
-    columns = dict.fromkeys(name for each in tables for name in each.columns)
+    columns = dict.fromkeys(name for table in tables for name in table.columns)
     trainer = trainer_of(columns, table.trainer)
     series, why, others = _score(tables, trainer, scores)
     clock = next((name for name in _CLOCKS if name in columns), None)
     used = {*(known_to(trainer, columns) if trainer else ()), series, clock}
     step_rows, notes = [], list(table.notes)
-    for each in tables:
-        counter = next((column for name in _STEPS for column in matching(name, each.columns)), None)
+    for part in tables:
+        counter = next((column for name in _STEPS for column in matching(name, part.columns)), None)
         if counter is None:
             raise InputError(f"'{path}' counts no steps: a run that is adopted has a column step")
-        placed = np.isfinite(each.columns[counter])
-        rows, restarted = newest(each, np.arange(each.rows), placed, counter)
+        placed = np.isfinite(part.columns[counter])
+        rows, restarted = newest(part, np.arange(part.rows), placed, counter)
         notes += restarted
-        counts, kept = each.columns[counter], np.zeros(each.rows, dtype=bool)
-        kept[rows[placed[rows]]] = True
-        values = rows_of(each, [name for name in each.columns if name in used and name != counter])
-        step_rows += [(int(counts[row]), of_row) for row, of_row in enumerate(values) if kept[row]]
+        counts, mask = part.columns[counter], np.zeros(part.rows, dtype=bool)
+        mask[rows[placed[rows]]] = True
+        values = rows_of(part, [name for name in part.columns if name in used and name != counter])
+        step_rows += [(int(counts[row]), of_row) for row, of_row in enumerate(values) if mask[row]]
     log = None
     if table.trainer:  # it was printed
         files = [path] if path.is_file() else sorted(path.iterdir())
@@ -148,29 +148,29 @@ def read_run(path: Path, scores: Sequence[str] = (), tables: Sequence[Table] | N
 
 def _constants(tables: Sequence[Table]) -> dict[str, float | str]:
     """Return the columns that hold one value throughout, without the `config.` that trackers put before settings."""
-    found: dict[str, float | str] = {}
+    constants: dict[str, float | str] = {}
     for table in tables:
         for name, column in table.columns.items():
             values = column[np.isfinite(column)]
             if values.size and values.min() == values.max():
-                found[name] = float(values[0])
+                constants[name] = float(values[0])
         texts = {name: set(column) - {""} for name, column in table.text.items()}
-        found |= {name: min(values) for name, values in texts.items() if len(values) == 1}
-    return {re.sub(r"^config[./]", "", name).replace("-", "_"): value for name, value in found.items()}
+        constants |= {name: min(values) for name, values in texts.items() if len(values) == 1}
+    return {re.sub(r"^config[./]", "", name).replace("-", "_"): value for name, value in constants.items()}
 
 
 def _score(
-    tables: Sequence[Table], trainer: Trainer | None, given: Sequence[str]
+    tables: Sequence[Table], trainer: Trainer | None, names: Sequence[str]
 ) -> tuple[str | None, str, tuple[str, ...]]:
     """Return the score's series, why it is, and the others; validations alone serve without being asked for."""
     counts = {name: int((~np.isnan(values)).sum()) for table in tables for name, values in table.columns.items()}
-    if given:
-        wanted = next((name for name in given if name in counts), given[0])
-        table = next((each for each in tables if wanted in each.columns), tables[0])
-        return resolve(wanted, table, "score"), "as asked for", ()
+    if names:
+        score = next((name for name in names if name in counts), names[0])
+        table = next((table for table in tables if score in table.columns), tables[0])
+        return resolve(score, table, "score"), "as asked for", ()
     if trainer is None:
-        own = next((name for name in ("score", "metric", "accuracy") if name in counts), None)
-        return own, "by its name", ()
+        column = next((name for name in ("score", "metric", "accuracy") if name in counts), None)
+        return column, "by its name", ()
     choice = choose_score(trainer, counts)
     if choice is None:
         return None, "nothing was validated", ()
@@ -198,7 +198,7 @@ def _steps(
     if ahead and score in rows[0] and trainer is not None and trainer.validates_first:
         early[score] = rows[0].pop(score)
     placed = ([(0, early)] if early else []) + [(step + ahead, rows[step]) for step in sorted(rows)]
-    found, before, at = [], 0, None
+    steps, before, at = [], 0, None
     for step, values in placed:
         ours, seconds = ours_of(trainer, values) if trainer else ({}, {})
         now = values.get(clock) if clock else None
@@ -206,9 +206,9 @@ def _steps(
         if took is None and now is not None:
             took = max(0.0, now - at) if at is not None else None
         at = now if now is not None else at
-        found.append(Step(step, values.get(score) if score else None, seconds, took, ours))
+        steps.append(Step(step, values.get(score) if score else None, seconds, took, ours))
         before = step
-    return _filled(found), ahead
+    return _filled(steps), ahead
 
 
 def _took(trainer: Trainer | None, seconds: Mapping[str, float], updates: int) -> float | None:
@@ -220,23 +220,23 @@ def _took(trainer: Trainer | None, seconds: Mapping[str, float], updates: int) -
     if trainer is None or not seconds:
         return None
     inside = sum(took for phase, took in seconds.items() if phase != WHOLE_STEP and phase not in trainer.outside)
-    whole, beside = seconds.get(WHOLE_STEP, inside), 0.0
+    whole, outside = seconds.get(WHOLE_STEP, inside), 0.0
     room = whole - inside if {"generate", "update"} <= seconds.keys() else 0.0
     for took in sorted((seconds[phase] for phase in trainer.outside if phase in seconds), reverse=True):
-        room, beside = (room - took, beside) if took <= room else (room, beside + took)
-    return whole * updates + beside
+        room, outside = (room - took, outside) if took <= room else (room, outside + took)
+    return whole * updates + outside
 
 
 def _filled(steps: Sequence[Step], usual: float | None = None) -> Sequence[Step]:
     """Give updates whose time is not known the median one, or what is given where there is none."""
-    known = [each.took for each in steps if each.took is not None and each.step]
-    usual = statistics.median(known) if known else usual
+    seconds = [step.took for step in steps if step.took is not None and step.step]
+    usual = statistics.median(seconds) if seconds else usual
     if usual is None:
         return steps
-    before = [0, *(each.step for each in steps)]
+    before = [0, *(step.step for step in steps)]
     return [
-        each if each.took is not None else replace(each, took=usual * (each.step - last))
-        for each, last in zip(steps, before, strict=False)
+        step if step.took is not None else replace(step, took=usual * (step.step - last))
+        for step, last in zip(steps, before, strict=False)
     ]
 
 
@@ -244,13 +244,13 @@ def timed(run: LoggedRun, seconds_per_step: float) -> LoggedRun:
     """Return a run whose log does not say how long its steps took, with so many seconds for each."""
     if run.timed:
         return run
-    untimed = [replace(each, took=None) if each.step else each for each in run.steps]
+    untimed = [replace(step, took=None) if step.step else step for step in run.steps]
     return replace(run, steps=tuple(_filled(untimed, seconds_per_step)))
 
 
 def gpu_hours(steps: Sequence[Step], gpus: int) -> list[float]:
     """Return the GPU-hours up to each step."""
-    seconds = np.cumsum([max(each.took or 0.0, LEAST_SECONDS) for each in steps])
+    seconds = np.cumsum([max(step.took or 0.0, LEAST_SECONDS) for step in steps])
     return [float(total) for total in seconds * gpus / SECONDS_PER_HOUR]
 
 
@@ -285,8 +285,8 @@ class Progress:
         """GPU-hours so far, and at its end."""
         if self.gpus is None or self.seconds is None:
             return None
-        now, left = self.seconds * self.gpus / SECONDS_PER_HOUR, self.seconds_left
-        return now, None if left is None else now + left * self.gpus / SECONDS_PER_HOUR
+        now, remaining = self.seconds * self.gpus / SECONDS_PER_HOUR, self.seconds_left
+        return now, None if remaining is None else now + remaining * self.gpus / SECONDS_PER_HOUR
 
 
 def progress_of(
@@ -297,18 +297,18 @@ def progress_of(
     ahead: int = 0,
 ) -> Progress | None:
     """Say how far a run is; None before its first update."""
-    updates = [each for each in steps if each.step]
+    updates = [step for step in steps if step.step]
     if not updates:
         return None
     newest, before = updates[-NEWEST:], updates[-NEWEST - 1].step if len(updates) > NEWEST else 0
-    timed = all(each.took is not None for each in updates)
-    scores = [(max(0, each.step - ahead), each.score) for each in steps if each.score is not None]
+    timed = all(update.took is not None for update in updates)
+    scores = [(max(0, step.step - ahead), step.score) for step in steps if step.score is not None]
     return Progress(
         step=updates[-1].step - ahead,
         end=end,
-        seconds=sum(each.took or 0.0 for each in steps) if timed else None,
-        seconds_per_step=sum(each.took or 0.0 for each in newest) / (newest[-1].step - before) if timed else None,
-        best=max(scores, key=lambda each: each[1], default=None),
+        seconds=sum(step.took or 0.0 for step in steps) if timed else None,
+        seconds_per_step=sum(recent.took or 0.0 for recent in newest) / (newest[-1].step - before) if timed else None,
+        best=max(scores, key=lambda score: score[1], default=None),
         now=scores[-1] if scores else None,
         dead_groups=_mean(newest, "zero_variance_share"),
         cut_off=_mean(newest, "truncated_share"),
@@ -319,5 +319,5 @@ def progress_of(
 
 
 def _mean(steps: Sequence[Step], name: str) -> float | None:
-    known = [each.values[name] for each in steps if name in each.values]
-    return statistics.fmean(known) if known else None
+    values = [step.values[name] for step in steps if name in step.values]
+    return statistics.fmean(values) if values else None

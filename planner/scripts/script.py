@@ -60,11 +60,11 @@ class ScriptSettings:
         return counts
 
 
-def read_script(paths: Sequence[Path], given: Flat | None = None) -> ScriptFacts:
+def read_script(paths: Sequence[Path], flags: Flat | None = None) -> ScriptFacts:
     """Read what people start a trainer with; of several files the later wins, over them what is given by our names."""
     script = what_it_sets(paths)
     whole = not script.partial
-    return facts_of(script.trainer, script.found, given, script.notes, whole=whole, words=script.pairs())
+    return facts_of(script.trainer, script.found, flags, script.notes, whole=whole, words=script.pairs())
 
 
 def what_it_sets(paths: Sequence[Path]) -> ScriptSettings:
@@ -73,12 +73,14 @@ def what_it_sets(paths: Sequence[Path]) -> ScriptSettings:
     for path in paths:
         if starts := _starts(path):
             best = max(starts, key=lambda start: max(start.counts().values()))
-            found, words = whole.found | best.found, (*whole.words, *best.words)
-            whole = ScriptSettings(found, words, [*whole.notes, *best.notes], partial=whole.partial or best.partial)
+            settings, words = whole.found | best.found, (*whole.words, *best.words)
+            whole = ScriptSettings(settings, words, [*whole.notes, *best.notes], partial=whole.partial or best.partial)
     counts = whole.counts()
     trainer = max(counts, key=lambda name: counts[name])
-    own = [f"{name}{NOT_FOUND}" for name in load_trainer(trainer).own_files]
-    notes = [note for note in dict.fromkeys(whole.notes) if not any(fnmatchcase(note, each) for each in own)]
+    own_notes = [f"{name}{NOT_FOUND}" for name in load_trainer(trainer).own_files]
+    notes = [
+        note for note in dict.fromkeys(whole.notes) if not any(fnmatchcase(note, pattern) for pattern in own_notes)
+    ]
     whole.partial &= any(note.endswith(NOT_FOUND) for note in notes)
     whole.notes = notes
     whole.trainer = trainer if counts[trainer] >= _ENOUGH else None
@@ -101,14 +103,16 @@ def _starts(path: Path) -> list[ScriptSettings]:
                 # What trains may hang on variables of the caller, such as the rank of a node.
                 starts += _of_shell(read_shell(text, path.parent, branches=True), path.parent)
             return starts
-        found = read_named(path)
+        settings = read_named(path)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except (ValueError, InputError) as error:
         raise InputError(f"'{path}' cannot be read: {str(error).splitlines()[0]}") from None
-    starts = [ScriptSettings(found)]
-    if isinstance(run := found.get("run", found.get("command")), str):  # of a job, such as SkyPilot's
-        set_ = "".join(f"{key.partition('.')[2]}={value}\n" for key, value in found.items() if key.startswith("envs."))
+    starts = [ScriptSettings(settings)]
+    if isinstance(run := settings.get("run", settings.get("command")), str):  # of a job, such as SkyPilot's
+        set_ = "".join(
+            f"{key.partition('.')[2]}={value}\n" for key, value in settings.items() if key.startswith("envs.")
+        )
         starts += _of_shell(read_shell(set_ + run, path.parent), path.parent)
     return starts
 
@@ -132,9 +136,10 @@ def _of_shell(shell: Shell, folder: Path) -> Iterator[ScriptSettings]:
     # Some hand the whole command over as a variable.
     texts = [text for text in shell.values.values() if " --" in text or "python" in text or " run " in text]
     if not any(
-        max(ScriptSettings(dict(words_set(each.words)), each.words).counts().values()) >= _ENOUGH for each in commands
+        max(ScriptSettings(dict(words_set(command.words)), command.words).counts().values()) >= _ENOUGH
+        for command in commands
     ):
-        commands += [each for text in texts for each in read_shell(text, folder).commands]
+        commands += [command for text in texts for command in read_shell(text, folder).commands]
     served = _served(commands, shell)
     for command in commands:
         start = _of_command(command, shell, folder)
@@ -149,8 +154,8 @@ def _served(commands: Sequence[Command], shell: Shell) -> Flat:
         if not _SERVERS.search(" ".join(command.words)):
             continue
         flags, visible = dict(words_set(command.words)), command.environment.get("CUDA_VISIBLE_DEVICES", "")
-        named = {name.removeprefix("vllm_"): size for name, size in flags.items()}
-        sizes = (named.get(f"{kind}_parallel_size") for kind in ("tensor", "data"))
+        options = {name.removeprefix("vllm_"): size for name, size in flags.items()}
+        sizes = (options.get(f"{kind}_parallel_size") for kind in ("tensor", "data"))
         width, copies = (size if isinstance(size, int) else 1 for size in sizes)
         nodes, per_node = flags.get("nodes"), shell.values.get("SLURM_GPUS_PER_NODE", "")
         if _LISTED.fullmatch(visible):
@@ -164,14 +169,14 @@ def _served(commands: Sequence[Command], shell: Shell) -> Flat:
 
 def _of_command(command: Command, shell: Shell, folder: Path) -> ScriptSettings:
     """Return what a command sets: by the files that it names, and over them by its flags."""
-    notes, found, flags, partial = list(shell.notes), Flat(), dict(words_set(command.words)), False
+    notes, settings, flags, partial = list(shell.notes), Flat(), dict(words_set(command.words)), False
     words = command.words
     visible = command.environment.get("CUDA_VISIBLE_DEVICES", shell.values.get("CUDA_VISIBLE_DEVICES", ""))
     if _LISTED.fullmatch(visible):
-        found["visible_gpus"] = visible.count(",") + 1
+        settings["visible_gpus"] = visible.count(",") + 1
     for name in ("NPROC_PER_NODE", "NNODES", "MAX_PIXELS"):  # which launchers take from the environment
         if (value := command.environment.get(name, shell.values.get(name, ""))).isdigit():
-            found[name.casefold()] = int(value)
+            settings[name.casefold()] = int(value)
     for name, prefix in _named(command.words):
         written = shell.files.get(name) is not None
         places = [name, *(f"{below}/{name}" for below in shell.folders)]  # from which it starts
@@ -184,15 +189,15 @@ def _of_command(command: Command, shell: Shell, folder: Path) -> ScriptSettings:
             elif path.suffix == ".py":
                 text = path.read_text(encoding="utf-8", errors="replace")[:LARGEST]
                 python = read_python(text, path.parent, flags)
-                found, words = found | python.found, (*words, *python.words)
+                settings, words = settings | python.found, (*words, *python.words)
             else:
                 entries = read_named(path, shell.files)
-                found |= {f"{prefix}.{key}": value for key, value in entries.items()} if prefix else entries
+                settings |= {f"{prefix}.{key}": value for key, value in entries.items()} if prefix else entries
         except (OSError, ValueError):
             notes.append(f"{name} cannot be read")
     if "per_device_train_batch_size" in flags and (version := _pinned(folder, shell.folders)) is not None:
-        found["device_share"] = "prompts" if version < _OF_ROLLOUTS_SINCE else "rollouts"
-    return ScriptSettings(found | flags, words, notes, partial=partial)
+        settings["device_share"] = "prompts" if version < _OF_ROLLOUTS_SINCE else "rollouts"
+    return ScriptSettings(settings | flags, words, notes, partial=partial)
 
 
 def _pinned(folder: Path, below: Sequence[str]) -> int | None:

@@ -34,7 +34,7 @@ class Settings:
         return [f"--{name.replace('_', '-')}" for name in _NEEDED if getattr(self, name) is None]
 
 
-SETTINGS = tuple(each.name for each in fields(Settings) if each.name != "notes")
+SETTINGS = tuple(attribute.name for attribute in fields(Settings) if attribute.name != "notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,29 +92,29 @@ class Known:
     """What a configuration says by our names, and what its trainer takes where it says nothing."""
 
     def __init__(
-        self, names: Trainer | None, found: Flat, given: Mapping[str, Any], *, whole: bool, silent: bool
+        self, names: Trainer | None, settings: Flat, flags: Mapping[str, Any], *, whole: bool, silent: bool
     ) -> None:
         patterns = names.keys if names else {}
         dropped = {name for name, ways in patterns.items() if not ways}  # by a fork that has no such setting
         self.keys: dict[str, str] = {}  # of the trainer, that said them
-        self.sharding = named_by(names.sharding if names else {}, found)
-        self.recipe = named_by(names.recipes if names else {}, found)  # the nearest by its names
+        self.sharding = named_by(names.sharding if names else {}, settings)
+        self.recipe = named_by(names.recipes if names else {}, settings)  # the nearest by its names
         for name in dict.fromkeys((*patterns, *SETTINGS)):
             # Of two ways to train, the keys of the one that is used.
             ways = sorted(patterns.get(name, ()), key=lambda key: ("megatron" in key) != (self.sharding == "megatron"))
-            own = () if name in dropped and given.get(name) is None else (name,)
-            if place := next((key for key in (*own, *ways) if found.get(key) is not None), None):
+            first = () if name in dropped and flags.get(name) is None else (name,)
+            if place := next((key for key in (*first, *ways) if settings.get(key) is not None), None):
                 self.keys[name] = place
         for name, ends in _ENDS.items():  # of what forks call as they like
-            if name not in self.keys and (place := next((key for key in found if _ends(key, ends)), None)):
+            if name not in self.keys and (place := next((key for key in settings if _ends(key, ends)), None)):
                 self.keys[name] = place
-        silenced = (key for key, value in found.items() if _NO_THINKING.search(f"{key}={value}"))
+        silenced = (key for key, value in settings.items() if _NO_THINKING.search(f"{key}={value}"))
         if "no_thinking" not in self.keys and (place := next(silenced, None)):
             self.keys["no_thinking"] = place
         defaults = {**names.defaults, **(names.assumed if whole else {})} if names and not silent else {}
-        taken = {*self.keys, *dropped, *(["sharding"] if self.sharding else [])}
-        self.assumed = {name: value for name, value in defaults.items() if name not in taken}
-        self.values = self.assumed | {name: found[key] for name, key in self.keys.items()}
+        used = {*self.keys, *dropped, *(["sharding"] if self.sharding else [])}
+        self.assumed = {name: value for name, value in defaults.items() if name not in used}
+        self.values = self.assumed | {name: settings[key] for name, key in self.keys.items()}
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
@@ -125,7 +125,7 @@ class Known:
         if name == "dataset":  # a path in a folder that is not known, or several
             return value
         if isinstance(value, list) and name == "train_gpus":  # of several nodes
-            value = sum(each for each in value if isinstance(each, int))
+            value = sum(number for number in value if isinstance(number, int))
         if isinstance(value, list):
             value = value[-1 if name == "clip_high" else 0] if value else None
         if isinstance(value, bool) or (isinstance(value, str) and ("$" in value or not value)):
@@ -164,9 +164,9 @@ class Known:
         return name in self and not self.holds(name)
 
 
-def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
+def named_by(names: Mapping[str, Mapping[str, Any]], settings: Flat) -> str | None:
     """Return the first name any of whose keys has its value, or one of its values; None where none has."""
-    texts = {key: str(value).casefold() for key, value in found.items()}
+    texts = {key: str(value).casefold() for key, value in settings.items()}
     return next(
         (
             name

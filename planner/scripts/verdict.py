@@ -44,10 +44,10 @@ def _of_trl(launch: Launch) -> Iterator[str]:
     if launch.device_batch and rollouts % (launch.device_batch * gpus):
         yield f"{rollouts:,} rollouts a batch are no multiple of {launch.device_batch} on each of {gpus} GPUs"
     if launch.validates and launch.device_validation:
-        asked, answers = launch.device_validation * gpus, launch.workload.validation.samples
+        requested, answers = launch.device_validation * gpus, launch.workload.validation.samples
         samples = answers if "validation_samples" in launch.explicit else n
-        if asked % samples:
-            yield f"{asked:,} rollouts of a validation batch are no multiple of {samples} a problem"
+        if requested % samples:
+            yield f"{requested:,} rollouts of a validation batch are no multiple of {samples} a problem"
 
 
 def _of_updates(launch: Launch) -> Iterator[str]:
@@ -226,8 +226,8 @@ class Verdict:
         if launch.save_every is None or launch.steps is None:
             return None
         made = math.ceil(launch.steps / launch.save_every)
-        each = checkpoint_bytes(launch.workload.model, launch.traits.execution.lora_rank)
-        return min(made, launch.keep_checkpoints or made), each
+        checkpoint = checkpoint_bytes(launch.workload.model, launch.traits.execution.lora_rank)
+        return min(made, launch.keep_checkpoints or made), checkpoint
 
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
@@ -240,27 +240,31 @@ class Verdict:
         return any(flag.asks is None for flag in self.flags)
 
 
-def _flags_of_length(found: Verdict) -> Iterator[Flag]:
+def _flags_of_length(judged: Verdict) -> Iterator[Flag]:
     """Yield what a run that is much longer than anybody wants comes to: often its epochs are of a larger data set."""
-    launch, hours, kept = found.launch, found.hours, found.checkpoints
+    launch, hours, checkpoints = judged.launch, judged.hours, judged.checkpoints
     asks = "--prompts" if launch.prompts_by_name and "update_steps" not in launch.explicit else None
-    if found.dollars is not None and found.dollars > UNPAYABLE:
-        why = f"{launch.steps:,} steps would cost ${found.dollars:,.0f}: a limit that is never reached, or misread."
+    if judged.dollars is not None and judged.dollars > UNPAYABLE:
+        why = f"{launch.steps:,} steps would cost ${judged.dollars:,.0f}: a limit that is never reached, or misread."
         yield Flag("length", why, "--steps")
         return
     if hours is not None and hours[0] > MOST_DAYS * 24:
-        dollars = "" if found.dollars is None else f" and ${found.dollars:,.0f}"
+        dollars = "" if judged.dollars is None else f" and ${judged.dollars:,.0f}"
         why = f"The run takes {hours[0] / 24:,.0f} days{dollars}"
         size = f": {launch.workload.prompt_set_size:,} prompts, by the name of the data" if asks else ""
         yield Flag("length", f"{why}{size}.", asks)
-    if kept is not None and kept[0] * kept[1] > MOST_DISK:
-        yield Flag("disk", f"{kept[0]:,} checkpoints take {kept[0] * kept[1] / 1e12:,.0f} TB: keep fewer.", asks)
+    if checkpoints is not None and checkpoints[0] * checkpoints[1] > MOST_DISK:
+        yield Flag(
+            "disk",
+            f"{checkpoints[0]:,} checkpoints take {checkpoints[0] * checkpoints[1] / 1e12:,.0f} TB: keep fewer.",
+            asks,
+        )
 
 
 def verdict(launch: Launch) -> Verdict:
     """Say what a launch comes to."""
-    found = launch.priced()
-    return Verdict(launch, found, memory_of(launch, found.cost.placement.trainer_gpus))
+    step_price = launch.priced()
+    return Verdict(launch, step_price, memory_of(launch, step_price.cost.placement.trainer_gpus))
 
 
 def memory_of(launch: Launch, trainers: int) -> Memory:
@@ -299,27 +303,27 @@ def memory_of(launch: Launch, trainers: int) -> Memory:
     return Memory(parts, spared, of_token * beyond, engine / size, gpu.usable_bytes, fewest_gpus(workload, traits, gpu))
 
 
-def _flags(found: Verdict) -> Iterator[Flag]:
-    launch, memory = found.launch, found.memory
+def _flags(judged: Verdict) -> Iterator[Flag]:
+    launch, memory = judged.launch, judged.memory
     gpu = f"{memory.usable / 1e9:,.0f} GB of a {launch.hardware.gpu.name}"
     if not memory.fits:
         least = memory.used - memory.spared
-        what, needed = ("training", least) if least > memory.usable else ("an engine", memory.engine)
-        why = f"Does not fit: {what} needs at least {needed / 1e9:,.0f} of {gpu}."
+        place, needed = ("training", least) if least > memory.usable else ("an engine", memory.engine)
+        why = f"Does not fit: {place} needs at least {needed / 1e9:,.0f} of {gpu}."
         yield Flag("memory", why, None if launch.gpu_known else "--gpu")
     if refused := list(refused_sizes(launch)):
         yield Flag("sizes", f"{launch.trainer} refuses these sizes: {'; '.join(refused)}.")
-    if (factor := found.rate_factor) is not None and (kept := retained_gain(factor)) < LEAST_GAIN:
+    if (factor := judged.rate_factor) is not None and (retained := retained_gain(factor)) < LEAST_GAIN:
         rates = f"{launch.learning_rate:.2g} is {float(f'{factor:.2g}'):g} × the rule's {launch.rule_rate:.2g}"
-        why = f"The learning rate {rates}: it should lose {percent(1 - kept)} of the gain."
+        why = f"The learning rate {rates}: it should lose {percent(1 - retained)} of the gain."
         yield Flag("rate", why.replace("e-0", "e-"))
-    if found.surely_cut > MOST_CUT:
-        why = f"{percent(found.cut_off)} of the responses are cut off at {launch.workload.responses.cap:,} tokens."
+    if judged.surely_cut > MOST_CUT:
+        why = f"{percent(judged.cut_off)} of the responses are cut off at {launch.workload.responses.cap:,} tokens."
         yield Flag("cut", why, None if launch.length_known else "--mean-response-tokens")
-    if found.surely_dead > MOST_DEAD and not launch.traits.refills_groups:
+    if judged.surely_dead > MOST_DEAD and not launch.traits.refills_groups:
         rate, n = launch.workload.pass_rates.mean, launch.rollouts_per_prompt
-        why = f"{percent(found.dead_groups)} of the groups are dead at n = {n}, pass rate {rate:.2g}"
-        surely = f"At least {percent(found.surely_dead)} of the groups are dead at n = {n}, whatever the pass rates"
+        why = f"{percent(judged.dead_groups)} of the groups are dead at n = {n}, pass rate {rate:.2g}"
+        surely = f"At least {percent(judged.surely_dead)} of the groups are dead at n = {n}, whatever the pass rates"
         more = [(group, 1 - signal_fraction(launch.workload.pass_rates, group)) for group in USUAL_GROUPS if group > n]
         instead = ", ".join(f"{percent(dead)} at n = {group}" for group, dead in more)
         yield Flag("dead", f"{why if launch.rates_known else surely}{instead and f'; {instead}'}.")
@@ -328,13 +332,13 @@ def _flags(found: Verdict) -> Iterator[Flag]:
         yield Flag("schedule", f"The {schedule} schedule ends at step {ends:,}, the run at step {launch.steps:,}.")
     if launch.resume and launch.save_every is None and "resume" in launch.explicit:
         yield Flag("resume", "It asks to resume, but saves no checkpoint to resume from.")
-    elif launch.save_every is None and found.hours is not None and found.hours[0] > UNSAVED_HOURS:
-        yield Flag("saves", f"No checkpoint is saved: a crash loses up to {found.hours[0]:,.0f} h.")
-    if (share := found.beside[Phase.SAVE]) > MOST_BESIDE:
+    elif launch.save_every is None and judged.hours is not None and judged.hours[0] > UNSAVED_HOURS:
+        yield Flag("saves", f"No checkpoint is saved: a crash loses up to {judged.hours[0]:,.0f} h.")
+    if (share := judged.beside[Phase.SAVE]) > MOST_BESIDE:
         every = "step" if launch.save_every == 1 else f"{launch.save_every:,} steps"
         yield Flag("saving", f"Checkpoints take {percent(share)} of the time: one every {every}.")
     if launch.validates and not launch.validation_data:
         yield Flag("data", "It asks for validations, but gives no data to validate on.")
-    elif launch.validates and (share := found.beside[Phase.EVALUATE]) > MOST_BESIDE:
+    elif launch.validates and (share := judged.beside[Phase.EVALUATE]) > MOST_BESIDE:
         asks = None if launch.problems_known else "--validation-problems"
         yield Flag("validation", f"Validations take {percent(share)} of the time.", asks)

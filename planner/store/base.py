@@ -106,10 +106,10 @@ class _Stored(dict[str, Any]):
     """An object as it is stored: a key that somebody took out of it by hand is damage, and no bug."""
 
     def __missing__(self, key: str) -> Any:
-        beside = ", ".join(list(self)[:5]) or "nothing"
+        options = ", ".join(list(self)[:5]) or "nothing"
         raise StoreError(
-            f"the database is damaged: a stored document has no '{key}' (it has {beside}). Go back to a copy of it, or "
-            "mend that row"
+            f"the database is damaged: a stored document has no '{key}' (it has {options}). Go back to a copy of it, "
+            "or mend that row"
         )
 
 

@@ -56,11 +56,13 @@ def take_lease(
         )
     if row.driver_id != driver.id:
         # Going on is the newer wish, but what was asked of a driver that is gone is not lost unseen.
-        for left in list(session.scalars(unended(row.id))):
-            state = "taken but not carried out to its end" if left.taken_at is not None else "not taken"
-            left.ended_at = now
-            left.note = f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
-            reason = f"the {left.kind} that {left.by} asked for at {left.at:%H:%M:%S} UTC was {left.note}"
+        for request in list(session.scalars(unended(row.id))):
+            state = "taken but not carried out to its end" if request.taken_at is not None else "not taken"
+            request.ended_at = now
+            request.note = (
+                f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
+            )
+            reason = f"the {request.kind} that {request.by} asked for at {request.at:%H:%M:%S} UTC was {request.note}"
             record_decision(session, row.name, now, "request", reason)
     row.driver_id, row.driver_host, row.driver_pid = driver.id, driver.host, driver.pid
     row.heartbeat_at, row.finished_at, row.status = now, None, SweepStatus.RUNNING
@@ -82,9 +84,9 @@ def end_lease(session: Session, sweep_id: int, driver: Driver, status: SweepStat
     """Let go of a sweep and say how it stands."""
     hold_lease(session, sweep_id, driver, now)
     row = session.get_one(Sweep, sweep_id)
-    left = update(Request).where(Request.sweep_id == sweep_id, Request.ended_at.is_(None))
-    session.execute(left.where(Request.taken_at.is_not(None)).values(ended_at=now, note=str(status)))
-    session.execute(left.values(ended_at=now, note=f"not taken: the sweep had ended ({status})"))
+    unfinished = update(Request).where(Request.sweep_id == sweep_id, Request.ended_at.is_(None))
+    session.execute(unfinished.where(Request.taken_at.is_not(None)).values(ended_at=now, note=str(status)))
+    session.execute(unfinished.values(ended_at=now, note=f"not taken: the sweep had ended ({status})"))
     row.status = status
     row.driver_id = row.driver_host = row.driver_pid = row.heartbeat_at = None
     row.finished_at = now if status in (SweepStatus.FINISHED, SweepStatus.FAILED) else None
@@ -123,10 +125,10 @@ def request(
     refused = _pointless(row.name, kind, list(session.scalars(unended(row.id))))
     if refused is not None:
         raise RequestRefusedError(refused)
-    asked = Request(sweep_id=row.id, at=now, kind=kind, by=by)
-    session.add(asked)
+    row_of_request = Request(sweep_id=row.id, at=now, kind=kind, by=by)
+    session.add(row_of_request)
     session.flush()
-    return asked
+    return row_of_request
 
 
 def waiting(session: Session, sweep_id: int) -> list[Request]:
@@ -156,33 +158,33 @@ def unended(sweep_id: int) -> Select[Request]:
     return select(Request).where(Request.sweep_id == sweep_id, Request.ended_at.is_(None)).order_by(Request.id)
 
 
-def in_force(found: Sequence[Request]) -> Request | None:
+def in_force(requests: Sequence[Request]) -> Request | None:
     """Return of the unended requests the stop or else the pause that holds a sweep, or will once it is taken."""
-    held = [each for each in found if each.kind is not RequestKind.RESUME]
-    return next((each for each in held if each.kind is RequestKind.STOP), held[-1] if held else None)
+    holding = [request for request in requests if request.kind is not RequestKind.RESUME]
+    return next((request for request in holding if request.kind is RequestKind.STOP), holding[-1] if holding else None)
 
 
 def pausing(session: Session) -> set[int]:
     """Return the sweeps that hand out no segments because somebody asked so; their drivers may be gone by now."""
-    wanted = select(Request).where(Request.ended_at.is_(None)).order_by(Request.sweep_id, Request.id)
-    by_sweep = groupby(session.scalars(wanted), key=attrgetter("sweep_id"))
-    return {sweep for sweep, found in by_sweep if pauses(in_force(list(found)))}
+    query = select(Request).where(Request.ended_at.is_(None)).order_by(Request.sweep_id, Request.id)
+    by_sweep = groupby(session.scalars(query), key=attrgetter("sweep_id"))
+    return {sweep for sweep, requests in by_sweep if pauses(in_force(list(requests)))}
 
 
-def pauses(held: Request | None) -> bool:
+def pauses(request: Request | None) -> bool:
     """Say whether what is in force is a pause that the driver has heard of."""
-    return held is not None and held.kind is RequestKind.PAUSE and held.taken_at is not None
+    return request is not None and request.kind is RequestKind.PAUSE and request.taken_at is not None
 
 
-def _pointless(sweep: str, kind: RequestKind, left: Sequence[Request]) -> str | None:
+def _pointless(sweep: str, kind: RequestKind, requests: Sequence[Request]) -> str | None:
     """Return why a request would change nothing after those that are waiting or in force."""
-    stop = next((each for each in left if each.kind is RequestKind.STOP), None)
+    stop = next((request for request in requests if request.kind is RequestKind.STOP), None)
     if stop is not None:
         return (
             f"{sweep} is being stopped already, on request of {stop.by}: each trial ends the update under way. "
             f"`rlplan resume {sweep}` goes on with it afterwards"
         )
-    last = left[-1] if left else None
+    last = requests[-1] if requests else None
     if kind is RequestKind.PAUSE and last is not None and last.kind is RequestKind.PAUSE:
         state = "is to be paused" if last.taken_at is None else "is paused"
         return f"{sweep} {state} already, on request of {last.by}. `rlplan resume {sweep}` lets it go on"

@@ -13,11 +13,11 @@ from planner.store.schema import CostRecord, Point, Sweep, Trial
 
 def sweeps_of(session: Session, trials: Iterable[int | None]) -> dict[int, str]:
     """Return the names of the sweeps that trials belong to."""
-    wanted = {trial for trial in trials if trial is not None}
-    if not wanted:
+    trial_ids = {trial for trial in trials if trial is not None}
+    if not trial_ids:
         return {}
     rows = session.execute(select(Trial.id, Sweep.name).join(Sweep, Sweep.id == Trial.sweep_id))
-    return {trial: name for trial, name in rows if trial in wanted}
+    return {trial: name for trial, name in rows if trial in trial_ids}
 
 
 def trials_of(sweep: str) -> Select[int]:
@@ -43,7 +43,7 @@ def counted_costs(session: Session, gpu: str, model: str, sweep: str | None) -> 
 
 def base_scores(session: Session, model: str, sweep: str | None) -> dict[str, float]:
     """Return what the adopted runs of a model, of one sweep or all, scored before training, by their paths."""
-    wanted = (
+    query = (
         select(CostRecord.source, Point.score)
         .join(Point, Point.trial_id == CostRecord.trial_id)
         .where(CostRecord.model == model, CostRecord.source.is_not(None))
@@ -51,13 +51,13 @@ def base_scores(session: Session, model: str, sweep: str | None) -> dict[str, fl
         .order_by(CostRecord.id)
     )
     if sweep is not None:
-        wanted = wanted.where(CostRecord.trial_id.in_(trials_of(sweep)))
-    return {str(source): score or 0.0 for source, score in session.execute(wanted.distinct())}
+        query = query.where(CostRecord.trial_id.in_(trials_of(sweep)))
+    return {str(source): score or 0.0 for source, score in session.execute(query.distinct())}
 
 
 def sources(session: Session) -> dict[str, int]:
     """Return what measured costs came from, each with its number of records, the oldest first."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     adopted = (
         select(CostRecord.source, func.count())
         .where(CostRecord.source.is_not(None))
@@ -74,17 +74,17 @@ def sources(session: Session) -> dict[str, int]:
     )
     for query in (adopted, of_sweeps):
         for name, records in session.execute(query):
-            found[str(name)] = int(records)
-    return found
+            counts[str(name)] = int(records)
+    return counts
 
 
 def forget_costs(session: Session, run: str) -> tuple[str, int]:
     """Remove the measured costs of a run or a sweep, by path or name; return what it was stored as, and how many."""
-    known = sources(session)
-    name = _source_named(run, list(known))
+    runs = sources(session)
+    name = _source_named(run, list(runs))
     mine = (CostRecord.source == name) | (CostRecord.source.is_(None) & CostRecord.trial_id.in_(trials_of(name)))
     session.execute(delete(CostRecord).where(mine))
-    return name, known[name]
+    return name, runs[name]
 
 
 def replace_costs(session: Session, source: str) -> None:
@@ -92,17 +92,17 @@ def replace_costs(session: Session, source: str) -> None:
     session.execute(delete(CostRecord).where(CostRecord.source == source))
 
 
-def _source_named(run: str, known: list[str]) -> str:
+def _source_named(run: str, runs: list[str]) -> str:
     """Return which of the sources is meant: its whole name, the same path, or the only one that ends so."""
-    for given in (run, os.path.abspath(os.path.expanduser(run))):
-        if given in known:
-            return given
-    alike = [name for name in known if os.path.basename(name) == os.path.basename(run.rstrip("/")) != ""]
+    for spelling in (run, os.path.abspath(os.path.expanduser(run))):
+        if spelling in runs:
+            return spelling
+    alike = [name for name in runs if os.path.basename(name) == os.path.basename(run.rstrip("/")) != ""]
     if len(alike) == 1:
         return alike[0]
     if alike:
         raise InputError(f"'{run}' may be {' or '.join(alike)}: give the whole path")
-    if not known:
+    if not runs:
         raise NotFoundError(f"nothing was measured of '{run}', or of any other run: rlplan adopt RUN stores it")
-    some = known if len(known) <= 6 else [*known[:6], f"{len(known) - 6} more"]
+    some = runs if len(runs) <= 6 else [*runs[:6], f"{len(runs) - 6} more"]
     raise NotFoundError(f"nothing was measured of '{run}'; measured are {', '.join(some)}")

@@ -49,25 +49,27 @@ def present_attempts(trials: Iterable[Trial | Row[*tuple[Any, ...]]], totals: To
     """Return the present attempt of each trial."""
     began, goes_on_from = totals.first_step, totals.committed_step
     return {
-        each.id: Attempt(each.attempt, began.get((each.id, each.attempt), goes_on_from.get(each.id, 0)))
-        for each in trials
+        trial.id: Attempt(trial.attempt, began.get((trial.id, trial.attempt), goes_on_from.get(trial.id, 0)))
+        for trial in trials
     }
 
 
 def counting(present: Attempt, step: int, points: Sequence[AtStep]) -> AtStep | None:
     """Return of one step's points, the oldest first, the one that counts; no score is hidden by a point without one."""
-    there = [each for each in points if present.counts(each.attempt, step)]
-    return next((each for each in reversed(there) if each.score is not None), there[-1] if there else None)
+    there = [point for point in points if present.counts(point.attempt, step)]
+    return next(
+        (there_point for there_point in reversed(there) if there_point.score is not None), there[-1] if there else None
+    )
 
 
 def points_of(session: Session, trial_id: int) -> list[Point]:
     """Return every step of a trial as the point that counts has it, also of a segment under way."""
     trial = session.get_one(Trial, trial_id)
     present = present_attempts([trial], totals_of(session, trial.sweep_id))[trial.id]
-    wanted = select(Point).where(Point.trial_id == trial_id).order_by(Point.optimizer_step, Point.attempt)
-    by_step = groupby(session.scalars(wanted), key=attrgetter("optimizer_step"))
+    query = select(Point).where(Point.trial_id == trial_id).order_by(Point.optimizer_step, Point.attempt)
+    by_step = groupby(session.scalars(query), key=attrgetter("optimizer_step"))
     counted = (counting(present, step, list(points)) for step, points in by_step)
-    return [each for each in counted if each is not None]
+    return [point for point in counted if point is not None]
 
 
 def committed_curves(
@@ -77,37 +79,37 @@ def committed_curves(
     scores: dict[int, list[ScorePoint]] = {trial: [] for trial in attempts}
     trained: dict[int, Trained] = {}
     for trial, points in _counted(session, attempts, metric, scored=False):
-        own = [each for each in points if each[0] <= committed.get(trial, 0)]
-        if own:
-            took = {step: gpu_hours for step, gpu_hours, *_ in own}
+        saved = [point for point in points if point[0] <= committed.get(trial, 0)]
+        if saved:
+            took = {step: gpu_hours for step, gpu_hours, *_ in saved}
             last = max(took)
             trained[trial] = Trained(took[min(took)], last, took[last])
-            scores[trial] = _scores(own, metric)
+            scores[trial] = _scores(saved, metric)
     return scores, trained
 
 
 def reached(session: Session, sweep_id: int) -> dict[int, Reached]:
     """Return, by trial, how far each attempt has reported: attempt, last step, number of points."""
-    wanted = (
+    query = (
         select(Point.trial_id, Point.attempt, func.max(Point.optimizer_step), func.count())
         .where(Point.trial_id.in_(select(Trial.id).where(Trial.sweep_id == sweep_id)))
         .group_by(Point.trial_id, Point.attempt)
         .order_by(Point.trial_id, Point.attempt)
     )
-    found: dict[int, Reached] = {}
-    for trial, *attempt in session.execute(wanted):
-        found[trial] = (*found.get(trial, ()), tuple(attempt))
-    return found
+    by_trial: dict[int, Reached] = {}
+    for trial, *attempt in session.execute(query):
+        by_trial[trial] = (*by_trial.get(trial, ()), tuple(attempt))
+    return by_trial
 
 
 def remember_scores(
-    session: Session, attempts: Mapping[int, Attempt], known: Mapping[int, Reached], memory: Memory, metric: Metric
+    session: Session, attempts: Mapping[int, Attempt], by_trial: Mapping[int, Reached], memory: Memory, metric: Metric
 ) -> None:
     """Bring the memory up to date: each trial's scores by step, also of a segment under way.
 
     Points are never changed, so a trial whose attempts have reached what they had reached before is not read again.
     """
-    marks = {trial: (*attempts[trial], progress) for trial, progress in known.items() if trial in attempts}
+    marks = {trial: (*attempts[trial], progress) for trial, progress in by_trial.items() if trial in attempts}
     changed = {trial: attempts[trial] for trial, mark in marks.items() if memory.get(trial, (None,))[0] != mark}
     memory |= {trial: (marks[trial], ()) for trial in changed}
     for trial, counted in _counted(session, changed, metric, scored=True):
@@ -123,7 +125,7 @@ def _counted(
     """
     point = cast(Table, Point.__table__).c  # not the mapped class: many rows come twice as fast without it
     took = type_coerce(point.metrics, JSON)["seconds"][Phase.EVALUATE.value].as_float()
-    wanted = (
+    query = (
         select(
             point.trial_id,
             point.attempt,
@@ -139,9 +141,9 @@ def _counted(
         .order_by(point.trial_id, point.optimizer_step, point.attempt)
     )
     if scored:
-        wanted = wanted.where(point.score.is_not(None))
-    found = session.connection().execute(wanted) if attempts else ()
-    for trial, rows in groupby(found, key=itemgetter(0)):
+        query = query.where(point.score.is_not(None))
+    result = session.connection().execute(query) if attempts else ()
+    for trial, rows in groupby(result, key=itemgetter(0)):
         counts = attempts[trial].counts
         yield trial, [(step, *stored) for _, attempt, step, *stored in rows if counts(attempt, step)]
 
@@ -174,13 +176,13 @@ def every_point(session: Session, sweep_id: int) -> Iterator[tuple[dict[str, Any
         point.score,
         point.score_standard_error,
     ]
-    wanted = (
+    query = (
         select(*columns, point.further_scores, point.metrics)
         .where(point.trial_id == bindparam("trial_id"))
         .order_by(point.optimizer_step, point.attempt)
     )
     connection = session.connection()
     for number, *values in trials:
-        trial = dict(zip((each.key for each in of_trial), values, strict=True))
-        for row in connection.execute(wanted, {"trial_id": number}, execution_options={"yield_per": _AT_ONCE}):
+        trial = dict(zip((column.key for column in of_trial), values, strict=True))
+        for row in connection.execute(query, {"trial_id": number}, execution_options={"yield_per": _AT_ONCE}):
             yield trial, row

@@ -18,11 +18,11 @@ from planner.store.failures import explained
 from planner.store.schema import Ranking
 from planner.store.store import Store
 
-_RANKED = [each for each in Ranking.__table__.columns if each.name not in ("recommendation_id", "axes")]
+_RANKED = [column for column in Ranking.__table__.columns if column.name not in ("recommendation_id", "axes")]
 RANKED_ALLOCATIONS = table(
     "ranked_allocations",
     column("sweep", NAME),
-    *(column(each.name, each.type) for each in _RANKED),
+    *(column(ranked.name, ranked.type) for ranked in _RANKED),
     column("plan", NAME),
     column("axes", NAME),  # as text, unlike those of a ranking
 )
@@ -33,10 +33,10 @@ RANKED_ALLOCATIONS = table(
 # pruned.
 CREATE_VIEW = f"""\
 CREATE VIEW ranked_allocations AS
-SELECT {", ".join(each.name for each in RANKED_ALLOCATIONS.columns)}
+SELECT {", ".join(column.name for column in RANKED_ALLOCATIONS.columns)}
 FROM (
     SELECT plans.id AS plan_id, sweeps.id AS sweep_id, plans.name AS plan, sweeps.name AS sweep,
-        {", ".join(f"rankings.{each.name}" for each in _RANKED)}, rankings.axes
+        {", ".join(f"rankings.{ranked.name}" for ranked in _RANKED)}, rankings.axes
     FROM sweeps
     JOIN plans ON plans.id = sweeps.plan_id
     JOIN rankings ON rankings.recommendation_id = (
@@ -136,8 +136,8 @@ def _remove_empty(path: Path) -> None:
     with suppress(OSError):
         log = path.with_name(f"{path.name}-wal")
         if has_no_room(path) and path.stat().st_size <= _FIRST_PAGE and (not log.exists() or not log.stat().st_size):
-            for each in (path, log, path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-journal")):
-                each.unlink(missing_ok=True)
+            for file in (path, log, path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-journal")):
+                file.unlink(missing_ok=True)
 
 
 def _check_file(path: Path, read_only: bool, existing: bool) -> None:

@@ -65,11 +65,13 @@ class FileSystem:
 def filesystem_of(path: Path) -> FileSystem:
     """Return the file system that holds an absolute path."""
     try:
-        mounts = [each for each in psutil.disk_partitions(all=True) if path.is_relative_to(each.mountpoint)]
+        mounts = [
+            partition for partition in psutil.disk_partitions(all=True) if path.is_relative_to(partition.mountpoint)
+        ]
     except OSError:  # the system does not tell
         return FileSystem()
     # Of two mounts on the same directory the later one covers the earlier.
-    nearest = max(reversed(mounts), key=lambda each: len(Path(each.mountpoint).parts), default=None)
+    nearest = max(reversed(mounts), key=lambda mount: len(Path(mount.mountpoint).parts), default=None)
     return FileSystem() if nearest is None else FileSystem(nearest.fstype, frozenset(nearest.opts.split(",")))
 
 
@@ -97,12 +99,12 @@ class Engines:
         if self.path is None:
             return None
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return 0, 0
         except OSError:  # a storage that is away for a moment
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def save_as(self, path: Path) -> None:
         """Write what the open connection has of an SQLite database into another file, whatever became of its own."""

@@ -83,9 +83,11 @@ def _raise_damage(shown: str, reader: Engine | None, error: Exception) -> None:
     if reader is None:
         return
     with reader.connect() as connection:
-        found = _damage(connection)
-    if found is not None:
-        raise StoreError(f"{shown} is damaged: {found}. Go back to a copy of it, or mend or remove that row") from error
+        damage = _damage(connection)
+    if damage is not None:
+        raise StoreError(
+            f"{shown} is damaged: {damage}. Go back to a copy of it, or mend or remove that row"
+        ) from error
 
 
 def explain(error: Exception, shown: str = "") -> str | None:
@@ -110,11 +112,11 @@ def _damage(connection: Connection) -> str | None:
     Everything is read for it: this is for when reading has failed already.
     """
     for table in Base.metadata.sorted_tables:
-        references = sorted(table.foreign_keys, key=lambda each: each.parent.name)
+        references = sorted(table.foreign_keys, key=lambda key: key.parent.name)
         unreadable = (_first_unreadable(connection, table, column) for column in table.columns)
         orphans = (_first_orphan(connection, table, reference) for reference in references)
-        if found := next(filter(None, chain(unreadable, orphans)), None):
-            return found
+        if damage := next(filter(None, chain(unreadable, orphans)), None):
+            return damage
     return None
 
 
@@ -135,8 +137,8 @@ def _first_unreadable(connection: Connection, table: Table, column: Any) -> str 
 
 def _first_orphan(connection: Connection, table: Table, reference: ForeignKey) -> str | None:
     parent = reference.column
-    wanted = select(reference.parent).where(reference.parent.is_not(None), reference.parent.not_in(select(parent)))
-    gone = connection.execute(wanted.limit(1)).first()
+    query = select(reference.parent).where(reference.parent.is_not(None), reference.parent.not_in(select(parent)))
+    gone = connection.execute(query.limit(1)).first()
     if gone is None:
         return None
     return f"table {table.name}, a row belongs to {parent.table.name} {gone[0]}, which is not there"

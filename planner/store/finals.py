@@ -89,8 +89,8 @@ def pilots_of(session: Session, sweep: Sweep) -> Sweep:
 
 def finals_of(session: Session, sweep_id: int) -> list[tuple[Final, Sweep]]:
     """Return the final runs of a sweep with the rows that they are driven by, the oldest first."""
-    wanted = select(Final, Sweep).join(Sweep, Sweep.id == Final.sweep_id).where(Final.of_sweep_id == sweep_id)
-    return [(final, sweep) for final, sweep in session.execute(wanted.order_by(Final.id))]
+    query = select(Final, Sweep).join(Sweep, Sweep.id == Final.sweep_id).where(Final.of_sweep_id == sweep_id)
+    return [(final, sweep) for final, sweep in session.execute(query.order_by(Final.id))]
 
 
 def at_work(session: Session, name: str | None) -> Sweep:
@@ -102,9 +102,9 @@ def at_work(session: Session, name: str | None) -> Sweep:
 
 def spent_beside(session: Session, plan_id: int, sweep_id: int | None = None) -> dict[str, float]:
     """Return the GPU-hours that the sweeps of a plan have spent, by name, without one of them and its final runs."""
-    own = {sweep_id} | {row.id for _, row in (finals_of(session, sweep_id) if sweep_id is not None else ())}
-    wanted = select(Sweep.id, Sweep.name).where(Sweep.plan_id == plan_id).order_by(Sweep.id)
-    others = {number: name for number, name in session.execute(wanted) if number not in own}
+    own_sweeps = {sweep_id} | {row.id for _, row in (finals_of(session, sweep_id) if sweep_id is not None else ())}
+    query = select(Sweep.id, Sweep.name).where(Sweep.plan_id == plan_id).order_by(Sweep.id)
+    others = {number: name for number, name in session.execute(query) if number not in own_sweeps}
     spent = spent_gpu_hours(session, list(others))
     return {name: spent[number] for number, name in others.items() if spent[number] > 0}
 
@@ -112,20 +112,20 @@ def spent_beside(session: Session, plan_id: int, sweep_id: int | None = None) ->
 def end_of_run(session: Session, final: Final) -> int:
     """Return the update up to which a final run goes by what it has measured, as its driver last decided."""
     decided = Decision.sweep_id == final.sweep_id, Decision.action.in_(("start", "continue", "finish"))
-    wanted = select(Decision).where(*decided)
-    newest = session.scalar(wanted.order_by(Decision.number.desc()).limit(1))
+    query = select(Decision).where(*decided)
+    newest = session.scalar(query.order_by(Decision.number.desc()).limit(1))
     return final.update_steps if newest is None else int(newest.seen.get("most_steps", final.update_steps))
 
 
 def forecasts_of(session: Session, final_id: int) -> list[ForecastOfFinal]:
     """Return what was believed of a final run's end, the oldest first."""
-    wanted = select(ForecastOfFinal).where(ForecastOfFinal.final_id == final_id).order_by(ForecastOfFinal.id)
-    return list(session.scalars(wanted))
+    query = select(ForecastOfFinal).where(ForecastOfFinal.final_id == final_id).order_by(ForecastOfFinal.id)
+    return list(session.scalars(query))
 
 
 def plan_of_final(plan: Plan, final: Final, trial: Trial) -> Plan:
     """Return a plan, stored nowhere, in which a final run is the one pilot, on its own layout and up to its end."""
-    known = next((each for each in plan.candidates if each.id == trial.candidate_id), None)
+    planned = next((candidate for candidate in plan.candidates if candidate.id == trial.candidate_id), None)
     only = Candidate(
         id=trial.candidate_id,
         rank=1,
@@ -139,9 +139,9 @@ def plan_of_final(plan: Plan, final: Final, trial: Trial) -> Plan:
         gpu_hours_per_step_low=final.gpu_hours_per_step,
         gpu_hours_per_step_high=final.gpu_hours_per_step,
         pilot_gpu_hours=final.start_up_gpu_hours + final.update_steps * final.gpu_hours_per_step,
-        learning_rate=trial.learning_rate if known is None else known.learning_rate,  # as planned, whatever it has
-        epochs=0.0 if known is None else known.epochs,
-        signal_fraction=1.0 if known is None else known.signal_fraction,
+        learning_rate=trial.learning_rate if planned is None else planned.learning_rate,  # as planned, whatever it has
+        epochs=0.0 if planned is None else planned.epochs,
+        signal_fraction=1.0 if planned is None else planned.signal_fraction,
         pilot_reason="the final run",
         notes=[],
         recipe=trial.recipe,
@@ -151,8 +151,8 @@ def plan_of_final(plan: Plan, final: Final, trial: Trial) -> Plan:
 
 def switch_of(session: Session, sweep_id: int) -> tuple[str | None, dict[str, Any], str]:
     """Return what a final run is advised to switch to, with the numbers and the sentence; a None and nothing else."""
-    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action.in_((SWITCH, STAY)))
-    newest = session.scalar(wanted.order_by(Decision.number.desc()).limit(1))
+    query = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action.in_((SWITCH, STAY)))
+    newest = session.scalar(query.order_by(Decision.number.desc()).limit(1))
     if newest is None or newest.action == STAY:
         return None, {}, ""
     return str(newest.seen["name"]), newest.seen, newest.reason

@@ -149,8 +149,8 @@ def save_recommendation(
 ) -> int:
     """Store a recommendation with the whole ranked list it rests on, in place of one so far, and return its id."""
     sweep_id = sweep_named(session, sweep).id
-    wanted = select(Recommendation.id, Recommendation.details).where(Recommendation.sweep_id == sweep_id)
-    before = session.execute(wanted.order_by(Recommendation.id.desc()).limit(1)).first()
+    query = select(Recommendation.id, Recommendation.details).where(Recommendation.sweep_id == sweep_id)
+    before = session.execute(query.order_by(Recommendation.id.desc()).limit(1)).first()
     recommendation.sweep_id = sweep_id
     recommendation.rankings = [Ranking(**vars(ranking)) for ranking in rankings]
     session.add(recommendation)
@@ -162,11 +162,11 @@ def save_recommendation(
 
 def ranked_allocations(session: Session, sweep: str | None = None, plan: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of the view, of one sweep or plan or of all, the newest first and then by rank."""
-    wanted = select(RANKED_ALLOCATIONS)
+    query = select(RANKED_ALLOCATIONS)
     if sweep is not None:
         sweep_named(session, sweep)
-        wanted = wanted.where(RANKED_ALLOCATIONS.c.sweep == sweep)
+        query = query.where(RANKED_ALLOCATIONS.c.sweep == sweep)
     if plan is not None:
         plan_named(session, plan)
-        wanted = wanted.where(RANKED_ALLOCATIONS.c.plan == plan)
-    return [dict(row) for row in session.execute(wanted).mappings()]
+        query = query.where(RANKED_ALLOCATIONS.c.plan == plan)
+    return [dict(row) for row in session.execute(query).mappings()]

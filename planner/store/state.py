@@ -67,14 +67,14 @@ def sweep_state(session: Session, sweep: str) -> SweepState:
 
 def _failures(session: Session, sweep_id: int, segments: Mapping[int, list[Segment]]) -> dict[int, int]:
     """Read the last retry of each trial since its last committed segment: an interrupted driver is no failure."""
-    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action == RETRY).order_by(Decision.number)
-    last = {each.trial_id: each for each in session.scalars(wanted) if each.trial_id is not None}
-    found = {}
+    query = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action == RETRY).order_by(Decision.number)
+    last = {decision.trial_id: decision for decision in session.scalars(query) if decision.trial_id is not None}
+    failures = {}
     for trial, retry in last.items():
-        committed = [each for each in segments.get(trial, []) if each.outcome is SegmentOutcome.COMMITTED]
-        if not any(each.ended_at is not None and each.ended_at >= retry.at for each in committed):
-            found[trial] = int(retry.seen.get("failures", 0))
-    return found
+        committed = [segment for segment in segments.get(trial, []) if segment.outcome is SegmentOutcome.COMMITTED]
+        if not any(segment.ended_at is not None and segment.ended_at >= retry.at for segment in committed):
+            failures[trial] = int(retry.seen.get("failures", 0))
+    return failures
 
 
 def failures_since_success(segments: list[Segment]) -> int:

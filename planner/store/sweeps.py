@@ -63,7 +63,7 @@ class Totals:
 def totals_of(session: Session, sweep_id: int) -> Totals:
     """Add up the segments and charges of a sweep; two queries, however many there are."""
     still_open = Segment.outcome == SegmentOutcome.RESERVED
-    wanted = (
+    query = (
         select(
             Segment.trial_id,
             Segment.attempt,
@@ -81,7 +81,7 @@ def totals_of(session: Session, sweep_id: int) -> Totals:
     )
     total = Totals()
     for trial, attempt, outcome, from_step, to_step, charged, reserved, since, starts, starting in session.execute(
-        wanted
+        query
     ):
         total.start_ups += starts
         total.start_up_gpu_hours += starting or 0.0
@@ -136,19 +136,19 @@ def sweep_named(session: Session, name: str | None) -> Sweep:
 
 
 def _named(session: Session, table: type[Row], kind: str, name: str | None, *options: ORMOption) -> Row:
-    wanted = select(table).options(*options).order_by(table.id.desc()).limit(1)
+    query = select(table).options(*options).order_by(table.id.desc()).limit(1)
     if name is not None:
-        wanted = wanted.where(table.name == name)
-    found = session.scalar(wanted)
-    if found is None:
+        query = query.where(table.name == name)
+    row = session.scalar(query)
+    if row is None:
         raise NotFoundError(missing(kind, name, session.scalars(select(table.name).order_by(table.id))))
-    return found
+    return row
 
 
 def add_cost_records(session: Session, records: Sequence[CostRecord]) -> None:
     """Store copies of measured costs."""
     if records:
-        session.execute(insert(CostRecord), [values_of(each, "id") for each in records])
+        session.execute(insert(CostRecord), [values_of(record, "id") for record in records])
 
 
 _ALIKE = (  # measured steps that a price must tell apart
@@ -172,7 +172,7 @@ def cost_records(
 
     Of more than about `most` some are left out, evenly over time and of those that were made alike.
     """
-    wanted = select(CostRecord).order_by(CostRecord.at, CostRecord.id)
+    query = select(CostRecord).order_by(CostRecord.at, CostRecord.id)
     chosen = [
         column == value for column, value in ((CostRecord.gpu, gpu), (CostRecord.model, model)) if value is not None
     ]
@@ -187,13 +187,13 @@ def cost_records(
             placed = select(CostRecord.id, place.label("place"), count.label("count")).where(*chosen).subquery()
             share = max(1, most // kinds)
             every = (placed.c.count + share - 1) // share
-            wanted = wanted.join(placed, placed.c.id == CostRecord.id).where((placed.c.place - 1) % every == 0)
-    return list(session.scalars(wanted.where(*chosen)))
+            query = query.join(placed, placed.c.id == CostRecord.id).where((placed.c.place - 1) % every == 0)
+    return list(session.scalars(query.where(*chosen)))
 
 
-def next_name(kind: str, taken: Iterable[str]) -> str:
+def next_name(kind: str, names: Iterable[str]) -> str:
     """Return the name after the highest taken one: 'plan-3' after 'plan-2', whatever else was named by hand."""
-    numbers = [int(match[1]) for name in taken if (match := re.fullmatch(rf"{kind}-(\d+)", name))]
+    numbers = [int(match[1]) for name in names if (match := re.fullmatch(rf"{kind}-(\d+)", name))]
     return f"{kind}-{max(numbers, default=0) + 1}"
 
 
@@ -202,8 +202,8 @@ def missing(kind: str, name: str | None, existing: Iterable[str]) -> str:
     names = list(existing)
     if not names:
         remedy = "rlplan propose --budget 5000" if kind == "plan" else "rlplan sweep"
-        asked = "" if name is None else f" '{name}', or any other"
-        return f"there is no {kind}{asked} in this database yet. Run: {remedy}"
+        name_part = "" if name is None else f" '{name}', or any other"
+        return f"there is no {kind}{name_part} in this database yet. Run: {remedy}"
     which = "the newest are" if len(names) > 5 else "there are"
     return f"there is no {kind} '{name}'; {which}: {', '.join(names[-5:])}"
 
@@ -221,9 +221,9 @@ def create_sweep(
 def add_trial(session: Session, sweep: str, trial: Trial, at: datetime) -> int:
     """Plan a trial and return its id; one that the sweep already has is found, not doubled, and stays as it is."""
     trial.sweep_id, trial.axes = sweep_named(session, sweep).id, trial.axes or ()
-    known = session.scalar(select(Trial.id).filter_by(**{name: getattr(trial, name) for name in IDENTITY}))
-    if known is not None:
-        return known
+    number = session.scalar(select(Trial.id).filter_by(**{name: getattr(trial, name) for name in IDENTITY}))
+    if number is not None:
+        return number
     trial.state, trial.attempt, trial.created_at, trial.updated_at = TrialState.PLANNED, 1, at, at
     session.add(trial)
     session.flush()

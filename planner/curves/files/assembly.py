@@ -75,8 +75,8 @@ def _curves(table: Table, x: str | None, y: str | None, by: str | None, *, perce
     columns = _choose(table, x, y, by)
     scores, counter = table.columns[columns.score], table.columns[columns.counter]
     placed = ~np.isnan(scores) & np.isfinite(counter)
-    taken = {columns.score, columns.counter} | ({columns.axis} if columns.axis else set())
-    parts, notes = split(table, by, np.flatnonzero(placed), counter, taken)
+    used = {columns.score, columns.counter} | ({columns.axis} if columns.axis else set())
+    parts, notes = split(table, by, np.flatnonzero(placed), counter, used)
     usable: list[tuple[Part, Rows, tuple[str, ...]]] = []
     for part in parts:
         rows, spliced = newest(table, part.rows, placed, columns.counter)
@@ -96,9 +96,9 @@ def _curves(table: Table, x: str | None, y: str | None, by: str | None, *, perce
         scored = rows[placed[rows]]
         xs = _beside(table, axis, rows, scored, columns.counter)
         ys = scores[scored] / 100 if percent else scores[scored]
-        found = (*table.notes, *notes, *spliced, *([] if percent else _percentages(columns.score, ys)))
+        all_notes = (*table.notes, *notes, *spliced, *([] if percent else _percentages(columns.score, ys)))
         curve = Curve.of(f"{table.name}/{part.label}" if part.label else table.name, xs, ys)
-        curves.append(replace(curve, notes=(*found, *curve.notes), x_name=axis, y_name=columns.score))
+        curves.append(replace(curve, notes=(*all_notes, *curve.notes), x_name=axis, y_name=columns.score))
     return curves
 
 
@@ -123,13 +123,13 @@ def _choose(table: Table, x: str | None, y: str | None, by: str | None) -> _Colu
     return _Columns(score, axis, axis)
 
 
-def _score(table: Table, taken: Collection[str | None]) -> str:
+def _score(table: Table, used: Collection[str | None]) -> str:
     """Guess the score among the columns with at least two values, then among those with one."""
     for enough in (2, 1):
         filled = [name for name, values in table.columns.items() if int((~np.isnan(values)).sum()) >= enough]
-        found = guess_score(table, [name for name in filled if name not in taken])
-        if found is not None:
-            return found
+        guess = guess_score(table, [name for name in filled if name not in used])
+        if guess is not None:
+            return guess
     raise unguessed("score", table)
 
 
@@ -156,13 +156,13 @@ def _guess_axis(table: Table, parts: list[Rows], columns: _Columns) -> str:
 def _beside(table: Table, axis: str, rows: Rows, scored: Rows, counter: str) -> Vector:
     """Return the x of every score; where its own row lacks one, that of another row of the same step."""
     xs, steps = table.columns[axis], table.columns[counter]
-    found = xs[scored].copy()
-    missing = np.flatnonzero(np.isnan(found))
+    filled = xs[scored].copy()
+    missing = np.flatnonzero(np.isnan(filled))
     if missing.size:
         donors = rows[~np.isnan(xs[rows])]
         by_step = dict(zip(steps[donors].tolist(), xs[donors].tolist(), strict=True))  # the last of a step counts
-        found[missing] = [by_step.get(step, np.nan) for step in steps[scored[missing]].tolist()]
-    return found
+        filled[missing] = [by_step.get(step, np.nan) for step in steps[scored[missing]].tolist()]
+    return filled
 
 
 def _percentages(name: str, scores: Vector) -> list[str]:

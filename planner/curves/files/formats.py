@@ -120,11 +120,11 @@ def _distinct_names(header: list[str], name: str) -> tuple[list[str], list[str]]
     names: list[str] = []
     notes = []
     for position, cell in enumerate(header, start=1):
-        given = cell or f"(column {position})"
-        if given in names:
-            notes.append(f"column '{given}' occurs twice: the second is '{given} (column {position})'")
-            given = f"{given} (column {position})"
-        names.append(given)
+        label = cell or f"(column {position})"
+        if label in names:
+            notes.append(f"column '{label}' occurs twice: the second is '{label} (column {position})'")
+            label = f"{label} (column {position})"
+        names.append(label)
     return names, notes
 
 
@@ -220,7 +220,7 @@ def table_of(rows: Iterable[dict[str, Any]], name: str, notes: list[str]) -> Tab
 def table_of_printed(printed: Printed, name: str) -> Table:
     """Turn what a trainer printed into columns, a kind of rows at a time: such a log may have millions of numbers."""
     rows = printed.rows
-    kind_of, begins, numbers = (np.asarray(each) for each in (rows.kind_of, rows.begins, rows.numbers))
+    kind_of, begins, numbers = (np.asarray(array) for array in (rows.kind_of, rows.begins, rows.numbers))
     columns: dict[str, Vector] = {}
     for names, kind in rows.kinds.items():
         of_kind = np.flatnonzero(kind_of == kind)
@@ -269,18 +269,18 @@ def read_events(path: Path, name: str) -> Table:
             f"'{name}' holds no scalars: is this the folder to which the trainer writes its TensorBoard log?"
         )
     tags = dict.fromkeys(tag for tag, _, _ in scalars)
-    events = sorted(scalars, key=lambda each: each[1].wall_time)
-    tag, step = np.array([each[0] for each in events]), np.array([float(each[1].step) for each in events])
+    events = sorted(scalars, key=lambda scalar: scalar[1].wall_time)
+    tag, step = np.array([event[0] for event in events]), np.array([float(event[1].step) for event in events])
     valid = np.ones(step.size, dtype=bool)
     restarted: list[Restart] = []
-    busiest = Counter(each[0] for each in scalars).most_common(1)[0][0]
-    for each in tags:
-        good, found = splice(step, np.flatnonzero(tag == busiest), np.flatnonzero(tag == each))
+    busiest = Counter(scalar[0] for scalar in scalars).most_common(1)[0][0]
+    for series in tags:
+        good, restarted_rows = splice(step, np.flatnonzero(tag == busiest), np.flatnonzero(tag == series))
         valid &= good
-        restarted = max(restarted, found, key=len)
+        restarted = max(restarted, restarted_rows, key=len)
     time = np.array([event.wall_time for _, event, _ in events])
     spent = np.diff(time, prepend=time[0])
-    spent[[each.first for each in restarted]] = 0.0
+    spent[[series.first for series in restarted]] = 0.0
     seconds = np.cumsum(spent)
     rows: dict[tuple[float, int], dict[str, float]] = {}
     again: Counter[tuple[str, float]] = Counter()
@@ -290,7 +290,7 @@ def read_events(path: Path, name: str) -> Table:
         row[f"{label} (tag)" if label in _OURS else label] = value
         again[label, event.step] += 1
     columns = {"step": np.array([float(at) for at, _ in sorted(rows)])}
-    for label in ("seconds", *(f"{each} (tag)" if each in _OURS else each for each in tags)):
+    for label in ("seconds", *(f"{tag} (tag)" if tag in _OURS else tag for tag in tags)):
         columns[label] = np.array([rows[key].get(label, np.nan) for key in sorted(rows)])
     return Table(name, columns, notes=restart_notes(restarted, "step", int((~valid).sum())))
 
@@ -300,18 +300,18 @@ def _scalars(path: Path) -> list[tuple[str, Any, float]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
-    found: list[tuple[str, Any, float]] = []
+    scalars: list[tuple[str, Any, float]] = []
     with warnings.catch_warnings():
         # The accumulator leaves its files open until it is collected.
         warnings.simplefilter("ignore", ResourceWarning)
         log = EventAccumulator(str(path), size_guidance={"scalars": 0, "tensors": 0}, purge_orphaned_data=False)
         log.Reload()
         for tag in log.Tags()["scalars"]:
-            found += [(tag, event, event.value) for event in log.Scalars(tag)]
+            scalars += [(tag, event, event.value) for event in log.Scalars(tag)]
         for tag in log.Tags()["tensors"]:
             for event in log.Tensors(tag):
                 values = make_ndarray(event.tensor_proto)
                 if values.size == 1 and np.issubdtype(values.dtype, np.number):
-                    found.append((tag, event, float(values.reshape(()))))
+                    scalars.append((tag, event, float(values.reshape(()))))
         del log
-    return found
+    return scalars

@@ -27,7 +27,7 @@ class Part:
     rows: Rows
 
 
-def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: set[str]) -> tuple[list[Part], list[str]]:
+def split(table: Table, by: str | None, scored: Rows, counter: Vector, used: set[str]) -> tuple[list[Part], list[str]]:
     """Split a table into its curves: by the columns given, or by its run column if steps repeat; say what was done.
 
     `by=""` says that the file is one curve. Curves that are mixed with nothing obvious to tell them apart are refused.
@@ -40,7 +40,7 @@ def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: se
         return [_single_curve(table)], []
     obvious = [name for pattern in RUNS for name in columns_like(pattern, [*table.columns, *table.text])]
     runs = [name for name in dict.fromkeys(obvious) if _distinct(_codes(table, [name])[scored]) > 1]
-    settings = _settings(table, scored, steps, {*taken, *runs})
+    settings = _settings(table, scored, steps, {*used, *runs})
     for columns in [*([run] for run in runs), runs]:
         if columns and _tells_apart(_codes(table, columns)[scored], steps):
             return _parts(table, columns, scored)
@@ -66,8 +66,8 @@ def _single_curve(table: Table) -> Part:
 def named(table: Table, by: str) -> list[str]:
     """Find the columns that `by` names: one, or several with commas between them."""
     everything = {*table.columns, *table.text}
-    given = [by] if by in everything else [part.strip() for part in by.split(",") if part.strip()]
-    return [resolve(part, table, "by", text=True) for part in given]
+    keys = [by] if by in everything else [part.strip() for part in by.split(",") if part.strip()]
+    return [resolve(part, table, "by", text=True) for part in keys]
 
 
 def _codes(table: Table, columns: list[str]) -> Codes:
@@ -89,7 +89,7 @@ def _distinct(codes: Codes) -> int:
 def _settings(table: Table, scored: Rows, steps: Vector, without: set[str]) -> list[str]:
     """Find the columns that could be a setting of a run: few values, each over several points, on common ground."""
     passed_over = without.union(*(columns_like(name, [*table.columns, *table.text]) for name in _LAUNCHES))
-    found = []
+    settings = []
     for name in [*table.text, *table.columns]:
         if name in passed_over:
             continue
@@ -101,8 +101,8 @@ def _settings(table: Table, scored: Rows, steps: Vector, without: set[str]) -> l
         at_step = np.unique(np.stack([at, codes]), axis=1)[0]
         # The share of the steps at which more than one value is seen.
         if name in table.text or float(np.mean(np.bincount(at_step) > 1)) >= _SHARED_GROUND:
-            found.append(name)
-    return found
+            settings.append(name)
+    return settings
 
 
 def _tells_apart(codes: Codes, steps: Vector) -> bool:

@@ -48,31 +48,31 @@ def columns_like(pattern: str, names: Iterable[str]) -> list[str]:
 
     `time/step` and its like are durations, not the step.
     """
-    known = list(names)
+    columns = list(names)
     ending = "/" + pattern.casefold()
-    return matching(pattern, known) or [
-        name for name in known if name.casefold().endswith(ending) and not _DURATIONS.match(name)
+    return matching(pattern, columns) or [
+        name for name in columns if name.casefold().endswith(ending) and not _DURATIONS.match(name)
     ]
 
 
-def resolve(given: str, table: Table, argument: str, *, text: bool = False) -> str:
+def resolve(column: str, table: Table, argument: str, *, text: bool = False) -> str:
     """Find the column that an argument names: exactly, in another case, or by the end of a path that one alone has."""
     names = [*table.columns, *table.text] if text else list(table.columns)
-    if given in names:
-        return given
-    folded = given.casefold()
-    found = [name for name in names if name.casefold() == folded]
-    found = found or [name for name in names if name.casefold().endswith("/" + folded)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if column in names:
+        return column
+    folded = column.casefold()
+    matches = [name for name in names if name.casefold() == folded]
+    matches = matches or [name for name in names if name.casefold().endswith("/" + folded)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise InputError(
-            f"{{{argument}}} fits several columns of '{table.name}': {listing(found)}. Write one in full",
-            **{argument: f"'{given}'"},
+            f"{{{argument}}} fits several columns of '{table.name}': {listing(matches)}. Write one in full",
+            **{argument: f"'{column}'"},
         )
-    if given in table.text:
+    if column in table.text:
         raise InputError(
-            f"column '{given}' of '{table.name}' holds text, not numbers; columns of numbers are "
+            f"column '{column}' of '{table.name}' holds text, not numbers; columns of numbers are "
             f"{listing(table.columns)}: name one with {{{argument}}}",
             **{argument: None},
         )
@@ -83,7 +83,7 @@ def resolve(given: str, table: Table, argument: str, *, text: bool = False) -> s
     near = [whole[name] for name in difflib.get_close_matches(folded, whole, cutoff=0.55)]
     near += [ends[name] for name in difflib.get_close_matches(folded.rpartition("/")[2], ends, cutoff=0.7)]
     near = list(dict.fromkeys(near))[:3] or names[:LISTED]
-    raise UnknownNameError("column", given, near, remedy, **{argument: None})
+    raise UnknownNameError("column", column, near, remedy, **{argument: None})
 
 
 def guess_score(table: Table, open_names: list[str]) -> str | None:
@@ -95,22 +95,22 @@ def guess_score(table: Table, open_names: list[str]) -> str | None:
     # An unknown prefix comes last: `train/score` must not pass before `eval_reward` because it ends in `score`.
     for match in (matching, columns_like):
         for pattern in SCORES:
-            found = match(pattern, proper)
-            if len(found) == 1:
-                return found[0]
-            if found:
+            guess = match(pattern, proper)
+            if len(guess) == 1:
+                return guess[0]
+            if guess:
                 raise InputError(
-                    f"'{table.name}' has several scores: {listing(found)}; choose one with {{y}}", y="NAME"
+                    f"'{table.name}' has several scores: {listing(guess)}; choose one with {{y}}", y="NAME"
                 )
     others = {name for pattern in (*AXES, *RUNS) for name in columns_like(pattern, open_names)}
     rest = [name for name in proper if name not in others]
     return rest[0] if len(rest) == 1 else None
 
 
-def unguessed(what: str, table: Table) -> InputError:
+def unguessed(role: str, table: Table) -> InputError:
     """Make the error for a column that could not be guessed: of a score, what its column holds instead of numbers."""
     without = [name for name, values in table.columns.items() if not np.isfinite(values).any()]
-    for pattern in SCORES if what == "score" else ():
+    for pattern in SCORES if role == "score" else ():
         for name in matching(pattern, [*table.text, *without]):
             wrong = next(filter(_is_text, table.text.get(name, ())), None)
             holds = f"holds {wrong!r}, which is no number" if wrong else "holds no finite number"
@@ -118,7 +118,7 @@ def unguessed(what: str, table: Table) -> InputError:
                 f"column '{name}' of '{table.name}' {holds}: mend that, or name another with {{y}}", y="NAME"
             )
     return InputError(
-        f"no column of '{table.name}' is known as the {what}; its columns of numbers are {listing(table.columns)}. "
+        f"no column of '{table.name}' is known as the {role}; its columns of numbers are {listing(table.columns)}. "
         "Name them with {x} {y}",
         x="NAME",
         y="NAME",

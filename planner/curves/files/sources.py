@@ -32,8 +32,8 @@ _FORMATS = "CSV, JSONL, trainer_state.json, TensorBoard, W&B and MLflow files an
 def read_table(path: Path) -> list[Table]:
     """Read every column of a file, or of the log in a directory: one table a run."""
     try:
-        if (found := tracked(path)) is not None:
-            return found
+        if (tracked_tables := tracked(path)) is not None:
+            return tracked_tables
         if path.is_dir():
             return _read_directory(path)
         if not path.exists():
@@ -100,7 +100,7 @@ def _read_directory(path: Path) -> list[Table]:
     if any("tfevents" in name for name in names):
         return [read_events(path, path.resolve().name)]
     logs = [entry for entry in inside if entry.suffix.casefold() in _LOGS]
-    logs = logs or [each for each in inside if each.suffix.casefold() in PRINTED and read_printed(each) is not None]
+    logs = logs or [file for file in inside if file.suffix.casefold() in PRINTED and read_printed(file) is not None]
     if len(logs) == 1:
         return _read_file(logs[0])
     if logs:

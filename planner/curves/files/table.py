@@ -51,9 +51,9 @@ def rows_of(table: Table, names: Iterable[str]) -> Iterator[dict[str, float]]:
 
 def listing(names: Iterable[str]) -> str:
     """List names for an error, in their order, at most twenty."""
-    known = list(names)
-    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
-    return ", ".join(known[:LISTED]) + more if known else "(none)"
+    listed = list(names)
+    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
+    return ", ".join(listed[:LISTED]) + more if listed else "(none)"
 
 
 # With more backward jumps than this, and on more than this share of the rows, the order of a file means nothing; nor
@@ -76,14 +76,14 @@ def newest(table: Table, rows: Rows, placed: Flags, counter: str) -> tuple[Rows,
     """Leave out of a run's rows those that a newer attempt replaced, and say so; `placed` are the rows that count."""
     steps = table.columns[counter][rows]
     pace = np.isfinite(steps) if table.pace is None else np.isfinite(steps) & table.pace[rows]
-    good, found = splice(steps, np.flatnonzero(pace), np.flatnonzero(placed[rows]))
-    return (rows[good] if found else rows), restart_notes(found, counter, int((placed[rows] & ~good).sum()))
+    good, restarts = splice(steps, np.flatnonzero(pace), np.flatnonzero(placed[rows]))
+    return (rows[good] if restarts else rows), restart_notes(restarts, counter, int((placed[rows] & ~good).sum()))
 
 
-def restart_notes(found: list[Restart], counter: str, lost: int) -> tuple[str, ...]:
+def restart_notes(restarts: list[Restart], counter: str, lost: int) -> tuple[str, ...]:
     """Return what is to be said of restarts, nothing where there are none."""
-    where = ", ".join(f"{restart.step:g}" for restart in found[:5]) + (", …" if len(found) > 5 else "")
-    return (f"restarted at {counter} {where}: {lost} earlier values replaced by the newest attempt",) * bool(found)
+    where = ", ".join(f"{restart.step:g}" for restart in restarts[:5]) + (", …" if len(restarts) > 5 else "")
+    return (f"restarted at {counter} {where}: {lost} earlier values replaced by the newest attempt",) * bool(restarts)
 
 
 def splice(steps: Vector, pace: Rows, scored: Rows) -> tuple[Flags, list[Restart]]:
@@ -92,15 +92,17 @@ def splice(steps: Vector, pace: Rows, scored: Rows) -> tuple[Flags, list[Restart
     Restarts are looked for in the rows that set the pace, and apply to all; then among the scores themselves, and apply
     to these. Rows of another kind that come late (an evaluation that finished after two more steps) start nothing.
     """
-    found = _restarts(steps, pace)
-    valid = ~_replaced(steps, found)
-    for restart in found:  # what the old attempt wrote after its last paced row; an evaluation before the first stays
+    restarts = _restarts(steps, pace)
+    valid = ~_replaced(steps, restarts)
+    for (
+        restart
+    ) in restarts:  # what the old attempt wrote after its last paced row; an evaluation before the first stays
         between = slice(restart.last + 1, restart.first)
         valid[between] &= steps[between] <= restart.step
     alive = scored[valid[scored]]
     again = _restarts(steps, alive)
     valid[alive] &= ~_replaced(steps, again)[alive]
-    return valid, [*found, *again]
+    return valid, [*restarts, *again]
 
 
 def _restarts(steps: Vector, rows: Rows) -> list[Restart]:
@@ -127,10 +129,10 @@ def _covered(earlier: Vector, stretch: Vector) -> bool:
     return bool(next_step < earlier.size and earlier[next_step] <= stretch[-1])
 
 
-def _replaced(steps: Vector, found: list[Restart]) -> Flags:
+def _replaced(steps: Vector, restarts: list[Restart]) -> Flags:
     """Mark every row up to a restart that lies at its step or beyond."""
     bound = np.full(steps.size, np.inf)
-    for restart in found:
+    for restart in restarts:
         bound[restart.last] = restart.step
     lowest_ahead = np.minimum.accumulate(bound[::-1])[::-1]
     return np.isfinite(lowest_ahead) & (steps >= lowest_ahead)

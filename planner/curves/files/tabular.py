@@ -72,8 +72,8 @@ def _missing(value: Any) -> Any:
 
 def arrays_of(data: object) -> tuple[Vector, Vector] | None:
     """Return x and scores of a pair of arrays or of an array with two columns; None when it is neither."""
-    if isinstance(data, tuple) and len(data) == 2 and not any(is_path(each) for each in data):
-        x, scores = (_vector(each, name) for each, name in zip(data, ("x", "scores"), strict=True))
+    if isinstance(data, tuple) and len(data) == 2 and not any(is_path(values) for values in data):
+        x, scores = (_vector(values, name) for values, name in zip(data, ("x", "scores"), strict=True))
     elif isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == 2:
         x, scores = _vector(data[:, 0], "x"), _vector(data[:, 1], "scores")
     else:
@@ -105,7 +105,7 @@ def table_in_memory(data: Tabular) -> Table | None:
 def paths_of(data: Tabular) -> list[Path]:
     """Return the files that are given, one or several."""
     files = [data] if is_path(data) else list(data) if isinstance(data, Sequence) else []
-    if not files or not all(is_path(each) for each in files):
+    if not files or not all(is_path(file) for file in files):
         raise InputError(
             f"{type(data).__name__} is nothing that can be fitted: give a path or several, a dict of columns, a "
             "list of dicts, a DataFrame, or a pair of arrays (x, scores)"

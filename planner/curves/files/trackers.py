@@ -34,8 +34,8 @@ def tracked(path: Path) -> list[Table] | None:
     if path.is_dir():
         if (path / "meta.yaml").is_file() and (path / "metrics").is_dir():
             return [table_of(_mlflow_rows(path / "metrics"), path.name, ["read from MLflow's folder"])]
-        own = sorted(path.glob("*.wandb")) or sorted((path / "latest-run").glob("*.wandb"))
-        return _wandb(own[-1]) if own else None
+        wandb_files = sorted(path.glob("*.wandb")) or sorted((path / "latest-run").glob("*.wandb"))
+        return _wandb(wandb_files[-1]) if wandb_files else None
     if path.suffix == ".wandb" and path.is_file():
         return _wandb(path)
     return None
@@ -45,12 +45,12 @@ def mlflow_tables(path: Path) -> list[Table]:
     """Read the runs of MLflow's database, one table each."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
-            found = store.execute("select run_uuid, step, key, value from metrics order by run_uuid, step").fetchall()
+            points = store.execute("select run_uuid, step, key, value from metrics order by run_uuid, step").fetchall()
             names = dict(store.execute("select run_uuid, name from runs").fetchall())
     except sqlite3.Error as error:
         raise InputError(f"'{path}' is no database of MLflow's: {error}") from None
     tables = []
-    for run, rows in groupby(found, key=lambda row: row[0]):
+    for run, rows in groupby(points, key=lambda row: row[0]):
         steps = _by_step((step, key, value) for _, step, key, value in rows)
         tables.append(table_of(steps, names.get(run) or run, ["read from MLflow's database"]))
     if not tables:
@@ -68,15 +68,15 @@ def _by_step(metrics: Iterable[tuple[int, str, float]]) -> list[Row]:
 
 def _mlflow_rows(metrics: Path) -> list[Row]:
     """Return a row for each step: a file for each metric has lines of time, value and step."""
-    found = []
-    for file in sorted(each for each in metrics.rglob("*") if each.is_file()):
+    rows = []
+    for file in sorted(path for path in metrics.rglob("*") if path.is_file()):
         for line in file.read_text(encoding="utf-8").splitlines():
             with suppress(ValueError):
                 _, value, step = line.split()
-                found.append((int(step), str(file.relative_to(metrics)), float(value)))
-    if not found:
+                rows.append((int(step), str(file.relative_to(metrics)), float(value)))
+    if not rows:
         raise InputError(f"'{metrics.parent}' holds no metrics yet")
-    return _by_step(found)
+    return _by_step(rows)
 
 
 def _wandb(file: Path) -> list[Table]:
@@ -106,7 +106,7 @@ def _records(data: bytes) -> Iterator[bytes]:
 def _history(record: bytes) -> Row:
     """Return the numbers that a record logs; nothing for one of another kind."""
     row: Row = {}
-    for _, item in (each for number, body in _fields(record) if number == _HISTORY for each in _fields(body)):
+    for _, item in (entry for number, body in _fields(record) if number == _HISTORY for entry in _fields(body)):
         if not isinstance(item, bytes):
             continue
         entries = list(_fields(item))
@@ -154,18 +154,18 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 def _on_server(url: str, address: str) -> Table:
     """Read a run from its server, with the tracker's own client and whatever it is signed in as."""
     try:
-        if found := _MLFLOW_RUN.fullmatch(url):
+        if match := _MLFLOW_RUN.fullmatch(url):
             from mlflow import MlflowClient  # noqa: PLC0415
 
-            client, run = MlflowClient(found[1]), found[2]
+            client, run = MlflowClient(match[1]), match[2]
             metrics = {name: client.get_metric_history(run, name) for name in client.get_run(run).data.metrics}
             points = ((point.step, name, point.value) for name, history in metrics.items() for point in history)
-            return table_of(_by_step(points), run, [f"read from {found[1]}"])
-        if found := _WANDB_RUN.fullmatch(address):
+            return table_of(_by_step(points), run, [f"read from {match[1]}"])
+        if match := _WANDB_RUN.fullmatch(address):
             import wandb  # noqa: PLC0415
 
-            rows = wandb.Api().run(f"{found[1]}/{found[2]}").scan_history()
-            return table_of([dict(row) for row in rows], found[2], [f"read from {url}"])
+            rows = wandb.Api().run(f"{match[1]}/{match[2]}").scan_history()
+            return table_of([dict(row) for row in rows], match[2], [f"read from {url}"])
     except ImportError as error:
         raise InputError(f"{url} is asked by {error.name}, which is not installed: pip install {error.name}") from None
     except Exception as error:

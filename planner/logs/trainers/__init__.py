@@ -79,12 +79,12 @@ class Trainer:
     launcher: str | None = None  # what stands before them, on {gpus} GPUs of {nodes} nodes
     counts_updates: bool = False  # whether its steps are updates; those of others are batches
 
-    def as_forked(self, words: Collection[str], found: Collection[str]) -> "Trainer":
+    def as_forked(self, words: Collection[str], configuration: Collection[str]) -> "Trainer":
         """Return the fork of it that a command's words start, or that settings are of; itself where none is."""
         for name, fork in self.forks.items():
             entries = fork.get("entries", ())
             started = any(fnmatchcase(word, entry) for entry in entries for word in words)
-            if started or any(mark in found for mark in fork.get("marks", ())):
+            if started or any(mark in configuration for mark in fork.get("marks", ())):
                 keys, assumed = self.keys | fork.get("keys", {}), self.assumed | fork.get("assumed", {})
                 doubts = self.doubts | fork.get("doubts", {})
                 entries = (*self.entries, *entries)
@@ -107,36 +107,38 @@ def load_trainer(name: str) -> Trainer:
 
 def read_trainer(path: Path) -> Trainer:
     """Read the file of a trainer; ConfigError names the file, what is wrong in it, and what may stand there."""
-    given: dict[str, Any] = read_tables(path, "trainer", f"known are {', '.join(trainer_names())}")
-    own = [each.name for each in fields(Trainer) if each.name != "name"]
-    _require_known(path, "", given, [*own, "prefixes"])
-    if missing := [name for name in ("marks", "validation") if not given.get(name)]:
+    tables: dict[str, Any] = read_tables(path, "trainer", f"known are {', '.join(trainer_names())}")
+    our_names = [attribute.name for attribute in fields(Trainer) if attribute.name != "name"]
+    _require_known(path, "", tables, [*our_names, "prefixes"])
+    if missing := [name for name in ("marks", "validation") if not tables.get(name)]:
         raise ConfigError(f"{path} lacks {' and '.join(missing)}: name series of its logs, such as marks = ['loss']")
-    prefixes = ("", *_patterns(path, "prefixes", given.pop("prefixes", [])))
-    for name in {"marks", "validation", "outside", "entries", "own_files"} & given.keys():
-        given[name] = _patterns(path, name, given[name], prefixes if name in ("marks", "validation") else ("",))
+    prefixes = ("", *_patterns(path, "prefixes", tables.pop("prefixes", [])))
+    for name in {"marks", "validation", "outside", "entries", "own_files"} & tables.keys():
+        tables[name] = _patterns(path, name, tables[name], prefixes if name in ("marks", "validation") else ("",))
     for table, allowed in _TABLES.items():
-        _require_known(path, f"{table}.", given.setdefault(table, {}), allowed)
+        _require_known(path, f"{table}.", tables.setdefault(table, {}), allowed)
     for table, read, before in (
         ("metrics", _patterns, prefixes),
         ("seconds", _parts, prefixes),
         ("keys", _patterns, ("",)),
     ):
-        given[table] = {name: read(path, f"{table}.{name}", value, before) for name, value in given[table].items()}
-    for name, fork in given.get("forks", {}).items():
+        tables[table] = {name: read(path, f"{table}.{name}", value, before) for name, value in tables[table].items()}
+    for name, fork in tables.get("forks", {}).items():
         for table in ("keys", "assumed"):
             _require_known(path, f"forks.{name}.{table}.", fork.get(table, {}), _KEYS)
         keys = fork.get("keys", {})
-        fork["keys"] = {ours: tuple(_patterns(path, ours, own)) if own else () for ours, own in keys.items()}
-    return Trainer(name=path.stem, **given)
+        fork["keys"] = {
+            ours: tuple(_patterns(path, ours, our_names)) if our_names else () for ours, our_names in keys.items()
+        }
+    return Trainer(name=path.stem, **tables)
 
 
 def sharding(trainer: str, backend: str = "") -> Sharding:
     """Return how a trainer shares weights out, by what trains beneath it, else as it or the trainer of a fork does."""
-    named = (backend or _usual_sharding(trainer)).casefold()
-    if any(word in named for word in SHARED_OUT_BY):
+    strategy = (backend or _usual_sharding(trainer)).casefold()
+    if any(word in strategy for word in SHARED_OUT_BY):
         return "always"
-    return "never" if any(word in named for word in KEPT_WHOLE_BY) else "needed"
+    return "never" if any(word in strategy for word in KEPT_WHOLE_BY) else "needed"
 
 
 @cache

@@ -45,16 +45,16 @@ class Variables:
 
     def fields(self, raw: str) -> list[str]:
         """Return the words that a word becomes."""
-        found: list[str] = []
+        words: list[str] = []
         word: str | None = None
         for kind, text in self._pieces(raw, quoted=False):
             for number, part in enumerate(re.split(r"\s+", text) if kind == "split" else [text]):
                 if (number or kind == "end") and word is not None:
-                    found.append(word)
+                    words.append(word)
                     word = None
                 if part or kind == "word":
                     word = (word or "") + part
-        return found if word is None else [*found, word]
+        return words if word is None else [*words, word]
 
     def joined(self, raw: str, *, quoted: bool = False) -> str:
         """Return what a word becomes as one, as an assignment takes it."""
@@ -62,7 +62,7 @@ class Variables:
 
     def known(self, name: str) -> bool:
         """Whether a value is set, and hangs on nothing that would be run."""
-        return name in self.values and not any("$(" in each for each in self.values[name])
+        return name in self.values and not any("$(" in value for value in self.values[name])
 
     def number(self, text: str) -> int | None:
         """Return what an arithmetic expression comes to; None where that is not known."""
@@ -117,8 +117,8 @@ class Variables:
                 yield "word", "$(())" if value is None else str(value)
             elif part.startswith("$(") and len(part) > 2:
                 yield "word", self._run(part[2:-1])
-            elif part.startswith("${") and (found := _PARAMETER.fullmatch(part[2:-1])):
-                yield from self._parameter(found[1], found[2], found[3], quoted=quoted)
+            elif part.startswith("${") and (match := _PARAMETER.fullmatch(part[2:-1])):
+                yield from self._parameter(match[1], match[2], match[3], quoted=quoted)
             elif char == "$" and (plain := _PLAIN.match(raw, place)):
                 yield from self._parameter(plain[1], None, "", quoted=quoted)
                 end = plain.end()
@@ -132,16 +132,16 @@ class Variables:
 
         Known are the script's folder, the text that `cat` is given, and what `|| echo` says.
         """
-        if found := _HERE_DOCUMENT.fullmatch(command):
-            text = found[3] or ""
-            return text if found[1] else self.joined(text, quoted=True)
-        if found := _HERE.search(command):
+        if match := _HERE_DOCUMENT.fullmatch(command):
+            text = match[3] or ""
+            return text if match[1] else self.joined(text, quoted=True)
+        if match := _HERE.search(command):
             folder = self._folder
-            for _ in range(found[1].count("..")):
+            for _ in range(match[1].count("..")):
                 folder = folder.parent
             return str(folder)
-        if found := _FALLBACK.fullmatch(command):
-            return found[1].strip("'\"")
+        if match := _FALLBACK.fullmatch(command):
+            return match[1].strip("'\"")
         first = re.match(r"\s*([\w./-]*)", command)
         return f"$({first[1] if first else ''})"
 

@@ -69,8 +69,8 @@ def read_shell(text: str, folder: Path, *, branches: bool = False) -> Shell:
     With `branches` what hangs on such variables of the caller, `if [ "$NODE_RANK" = 0 ]`, may go either way.
     """
     reader = _Reader(folder, branches=branches)
-    for asked, number in _JOB.findall(text):
-        reader.variables.values |= {name: [number] for name in (_GPUS if asked.startswith("g") else _NODES)}
+    for option, number in _JOB.findall(text):
+        reader.variables.values |= {name: [number] for name in (_GPUS if option.startswith("g") else _NODES)}
     try:
         reader.read(text)
     except RecursionError:
@@ -101,13 +101,13 @@ class _Reader:
         words: set[str] = set()  # of those
         for token in [*source.tokens(), Token("operator", "\n")]:
             if "[[" in words and "]]" not in words and token.text != "\n":
-                tokens.extend(Token("word", each) for each in (token.text, *token.parts))
+                tokens.extend(Token("word", word) for word in (token.text, *token.parts))
             elif token.kind == "operator":
                 self._end(tokens, token.text)
                 tokens, words = [], set()
             else:
                 tokens.append(token)
-            words.update(each.text for each in tokens[-1 - len(token.parts) :])
+            words.update(word.text for word in tokens[-1 - len(token.parts) :])
         if source.cut:
             self.found.notes.append("a comment stands within a command: a shell ends the command there")
         self._depth -= 1
@@ -115,8 +115,8 @@ class _Reader:
     def _end(self, tokens: list[Token], sign: str) -> None:
         """Take the words before an operator as a command."""
         block = self._blocks[-1] if self._blocks else None
-        if block and block.kind == "case" and block.asking and [each.text for each in tokens[:1]] != ["esac"]:
-            block.patterns += [self.variables.joined(each.text) for each in tokens if each.kind == "word"]
+        if block and block.kind == "case" and block.asking and [token.text for token in tokens[:1]] != ["esac"]:
+            block.patterns += [self.variables.joined(token.text) for token in tokens if token.kind == "word"]
             if sign == ")":
                 block.asking = False
                 word = _CALLER.sub("$(", block.word) if self._branches else block.word
@@ -136,7 +136,7 @@ class _Reader:
 
     def _keyword(self, tokens: list[Token]) -> bool:
         """Take the first word as one that opens, parts or closes a block; False where it is none."""
-        word, rest = tokens[0].text, [each.text for each in tokens[1:]]
+        word, rest = tokens[0].text, [token.text for token in tokens[1:]]
         block = self._blocks[-1] if self._blocks else _Block("")
         match word:
             case "if" | "while" | "until":
@@ -182,13 +182,15 @@ class _Reader:
 
     def _command(self, tokens: list[Token], runs: Truth) -> Truth:
         """Take a command; return whether it succeeds, as far as that is known."""
-        raw = [each.text for each in tokens if each.kind == "word"]
-        documents = [each.parts[0] for each in tokens if each.kind == "redirection" and each.text in ("<<", "<<'")]
-        targets = [each.parts[0] for each in tokens if each.kind == "redirection" and each.text in (">", ">>", ">|")]
-        for each in tokens:
-            if each.kind == "array":
-                values = [field for part in each.parts for field in self.variables.fields(part)]
-                self._set(each.text.rstrip("+"), values, runs, appended=each.text.endswith("+"))
+        raw = [token.text for token in tokens if token.kind == "word"]
+        documents = [token.parts[0] for token in tokens if token.kind == "redirection" and token.text in ("<<", "<<'")]
+        targets = [
+            token.parts[0] for token in tokens if token.kind == "redirection" and token.text in (">", ">>", ">|")
+        ]
+        for token in tokens:
+            if token.kind == "array":
+                values = [field for part in token.parts for field in self.variables.fields(part)]
+                self._set(token.text.rstrip("+"), values, runs, appended=token.text.endswith("+"))
         leading = [*takewhile(_ASSIGNED.fullmatch, raw)]
         if raw and len(leading) == len(raw):
             for word in raw:
@@ -204,7 +206,7 @@ class _Reader:
             test = [self.variables.joined(word) for word in raw[len(leading) :]]
             return holds([_CALLER.sub("$(", word) for word in test] if self._branches else test)
         words = [field for word in raw[len(leading) :] for field in self.variables.fields(word)]
-        text = next((self._document(each) for each in tokens if each.parts and each.parts[0] in documents), None)
+        text = next((self._document(token) for token in tokens if token.parts and token.parts[0] in documents), None)
         if text is not None and targets:
             self.found.files[self.variables.joined(targets[0])] = text
         self._start(words, leading, text)
@@ -233,17 +235,17 @@ class _Reader:
             for place, word in enumerate(words[:-1]):
                 if word.rpartition("/")[2] not in _SHELLS:
                     continue
-                given = words[place + 1 :]
-                if re.fullmatch(r"-\w*c", given[0]) and len(given) > 1:  # a text
-                    self.read(given[1])
-                elif given[0].endswith(".sh"):  # a script with its arguments
-                    before, self.variables.values["@"] = self.variables.values.get("@", []), given[1:]
-                    self._source(given[0])
+                arguments = words[place + 1 :]
+                if re.fullmatch(r"-\w*c", arguments[0]) and len(arguments) > 1:  # a text
+                    self.read(arguments[1])
+                elif arguments[0].endswith(".sh"):  # a script with its arguments
+                    before, self.variables.values["@"] = self.variables.values.get("@", []), arguments[1:]
+                    self._source(arguments[0])
                     self.variables.values["@"] = before
 
     def _assign(self, word: str, runs: Truth) -> None:
-        if found := _ASSIGNED.fullmatch(word):
-            self._set(found[1], [self.variables.joined(found[3])], runs, appended=bool(found[2]), scalar=True)
+        if match := _ASSIGNED.fullmatch(word):
+            self._set(match[1], [self.variables.joined(match[3])], runs, appended=bool(match[2]), scalar=True)
 
     def _set(self, name: str, values: list[str], runs: Truth, *, appended: bool, scalar: bool = False) -> None:
         """Set a variable; under a condition that is not known only what has no value yet, and nothing is added."""
@@ -275,7 +277,9 @@ def _matches(word: str, patterns: Sequence[str]) -> Truth:
     if patterns == ["*"]:
         return True
     return (
-        UNKNOWN if "$(" in word else any(fnmatchcase("" if word.startswith("$") else word, each) for each in patterns)
+        UNKNOWN
+        if "$(" in word
+        else any(fnmatchcase("" if word.startswith("$") else word, pattern) for pattern in patterns)
     )
 
 

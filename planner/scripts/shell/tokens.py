@@ -38,22 +38,22 @@ class Text:
         """Yield what a script consists of, without its comments; a here-document goes with its redirection."""
         place, documents = 0, list[tuple[str, str]]()
         while (place := self._after_blanks(place)) < len(self.text):
-            if found := _REDIRECTION.match(self.text, place):
-                place = self._after_blanks(found.end())
+            if match := _REDIRECTION.match(self.text, place):
+                place = self._after_blanks(match.end())
                 end = self.word_end(place)
-                mark, word = found[0].lstrip("0123456789"), self.text[place:end]
+                mark, word = match[0].lstrip("0123456789"), self.text[place:end]
                 if mark in ("<<", "<<-"):
                     documents.append((mark, word))
                 else:
                     yield Token("redirection", mark, (word,))
                 place = max(end, place)
-            elif found := _OPERATOR.match(self.text, place):
-                place = found.end()
-                while found[0] == "\n" and documents:
+            elif match := _OPERATOR.match(self.text, place):
+                place = match.end()
+                while match[0] == "\n" and documents:
                     mark, name = documents.pop(0)
                     body, place = self._document(place, name, tabs=mark == "<<-")
                     yield Token("redirection", "<<'" if re.search(r"['\"\\]", name) else "<<", (body,))
-                yield Token("operator", found[0])
+                yield Token("operator", match[0])
             else:
                 end = self.word_end(place)
                 word = self.text[place:end]
@@ -61,7 +61,7 @@ class Text:
                     begin, end = end + 1, self.closing(end)
                     inside = Text(self.text[begin : end - 1]).tokens()
                     yield Token(
-                        "array", array[1] + array[2], tuple(each.text for each in inside if each.kind == "word")
+                        "array", array[1] + array[2], tuple(token.text for token in inside if token.kind == "word")
                     )
                 else:
                     yield Token("word", word)
