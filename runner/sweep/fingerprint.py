@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.config.trainer import BUILTIN, HERE, STANDIN, TrainerChoice
+from planner.config.trainer import BUILTIN, HERE, STANDIN, TINKER, TrainerChoice
 from runner.sweep.spec import SweepSpec
 
 # What a trial's curve is computed by: everything that runs within a trial, and the few parts of the other packages that
@@ -55,7 +55,8 @@ def _of_others(root: Path, trainer: str) -> list[str]:
         return [TRAINERS]
     own = trainer.replace("-", "_")
     others = [path.name for path in (root / TRAINERS).glob("*/") if path.name != own and trainer != STANDIN]
-    return [*OURS, *(f"{TRAINERS}/{name}" for name in others)]
+    engines = () if trainer == TINKER else OURS  # a service is driven by our own trainer's loop
+    return [*engines, *(f"{TRAINERS}/{name}" for name in others)]
 
 
 def configuration_fingerprint(spec: SweepSpec) -> str:
