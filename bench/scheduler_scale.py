@@ -35,9 +35,9 @@ from planner.store.schema import Candidate, Plan, Sweep, Trial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.view import Configuration, View
 from runner.ports.trial import Costs, Failures, Pathologies, SimulationChoice
-from runner.sweep.concluding import Conclusions
+from runner.sweep.conclusions import Conclusions
 from runner.sweep.driver import SweepDriver
-from runner.sweep.planning import SweepChoice, sweep_spec, trial_name
+from runner.sweep.plan import SweepChoice, sweep_spec, trial_name
 from tests.simulated.executor import SimulatedExecutor
 
 BAR_SECONDS, BAR_DECISION_MS = 300.0, 50.0

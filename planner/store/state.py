@@ -18,7 +18,7 @@ RETRY = "retry"  # the decision that a failed trial is tried again; it holds how
 
 
 @dataclass(frozen=True, slots=True)
-class SweepState:
+class SweepSnapshot:
     """The rows of one sweep: its trials in the order of their planning, and what each has."""
 
     sweep: Sweep
@@ -41,7 +41,7 @@ class SweepState:
         return self.totals.committed_step.get(trial, 0)
 
 
-def sweep_state(session: Session, sweep: str) -> SweepState:
+def sweep_snapshot(session: Session, sweep: str) -> SweepSnapshot:
     """Return how a sweep stands; a final run's plan is that run alone."""
     row = sweep_named(session, sweep)
     plan = session.scalars(select(Plan).where(Plan.id == row.plan_id).options(selectinload(Plan.candidates))).one()
@@ -62,7 +62,7 @@ def sweep_state(session: Session, sweep: str) -> SweepState:
     totals, metric = totals_of(session, row.id), Metric.of_sweep(row.config)
     scores, trained = committed_curves(session, present_attempts(trials, totals), totals.committed_step, metric)
     failures = _failures(session, row.id, segments)
-    return SweepState(row, plan, trials, segments, scores, trained, charged, totals, failures)
+    return SweepSnapshot(row, plan, trials, segments, scores, trained, charged, totals, failures)
 
 
 def _failures(session: Session, sweep_id: int, segments: Mapping[int, list[Segment]]) -> dict[int, int]:

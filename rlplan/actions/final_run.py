@@ -42,9 +42,8 @@ from rlplan.wording.terminal import tell
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver
 from runner.storage.mirror import Mirror
-from runner.sweep.board import Board
-from runner.sweep.deciding import evidence
-from runner.sweep.finals import (
+from runner.sweep.conclusions import evidence
+from runner.sweep.final import (
     FinalRun,
     final_price,
     final_run,
@@ -54,10 +53,11 @@ from runner.sweep.finals import (
     take_over,
     trial_of_final,
 )
-from runner.sweep.keeping import FromPilot, copy_pilot
-from runner.sweep.planned import configuration_of, run_in_prior
-from runner.sweep.planning import shortfall
+from runner.sweep.kept import FromPilot, copy_pilot
+from runner.sweep.plan import shortfall
+from runner.sweep.plan_rows import configuration_of, run_in_prior
 from runner.sweep.spec import SweepSpec
+from runner.sweep.state import SweepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
     return name
 
 
-def _fetch(pilot: FromPilot, board: Board, config: TrialConfig) -> None:
+def _fetch(pilot: FromPilot, board: SweepState, config: TrialConfig) -> None:
     """Fetch a pilot's copy from its storage, since its worker may have been on another machine; nobody waits for it."""
     storage = board.facts[pilot.trial].storage if pilot.trial in board.facts else None
     if storage is not None:

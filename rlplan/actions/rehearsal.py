@@ -27,12 +27,12 @@ from runner.processes import sweep_orphans, sweep_tag
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.trials import RehearsalOutcome, RehearsalRun, standin_spec, take_first_step
 from runner.storage.place import Place
-from runner.sweep.planned import configuration_of
-from runner.sweep.planning import shortfall, trial_name
+from runner.sweep.plan import shortfall, trial_name
+from runner.sweep.plan_rows import configuration_of
 from runner.sweep.spec import SweepSpec
-from runner.sweep.standing_in import without_gpus
+from runner.sweep.stand_in import without_gpus
 from runner.sweep.tune.executor import RayExecutor
-from runner.sweep.tune.placing import Placement
+from runner.sweep.tune.placement import Placement
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Rehearsing
 

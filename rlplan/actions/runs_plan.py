@@ -28,7 +28,7 @@ from planner.store import Store
 from planner.store.costs import replace_costs
 from planner.store.results import WHOLE, add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from planner.store.sweeps import add_cost_records, move_trial, save_plan
 from planner.view import Configuration, TrialState
 from rlplan.actions.calibration import calibration_of, measured_steps
@@ -38,12 +38,12 @@ from rlplan.wording.answers import plain
 from runner.ports.executor import RealClock
 from runner.ports.trial import TaskChoice
 from runner.processes import this_driver
-from runner.sweep.board import Board
-from runner.sweep.concluding import Conclusions
+from runner.sweep.conclusions import Conclusions
 from runner.sweep.journal import Journal
-from runner.sweep.planned import configuration_of
-from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
+from runner.sweep.plan import SweepChoice, new_trial, sweep_spec
+from runner.sweep.plan_rows import configuration_of
 from runner.sweep.spec import SweepSpec
+from runner.sweep.state import SweepState
 
 
 def given_plan(
@@ -320,8 +320,8 @@ def store_sweep(
             store_costs(session, entry, costs[entry.run.path])
             trials[entry.run.path] = session.get_one(Trial, trial).name
     with store.read() as session:
-        state = sweep_state(session, name)
-    board = Board(own, state)
+        state = sweep_snapshot(session, name)
+    board = SweepState(own, state)
     board.fresh |= set(board.trials)
     journal = Journal(store, state.sweep.id, driver, clock, len(state.trials))
     conclusions = Conclusions(Pool(), board, journal)

@@ -35,9 +35,9 @@ from runner.processes import has_driver
 from runner.storage.place import Place
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import mark_folder, mark_storage, new_folder, token_of
-from runner.sweep.planning import SweepChoice, piloted, sweep_spec
+from runner.sweep.plan import SweepChoice, piloted, sweep_spec
 from runner.sweep.spec import SweepSpec
-from runner.sweep.standing_in import without_gpus
+from runner.sweep.stand_in import without_gpus
 from runner.tasks.task_loader import open_task, user_problems
 
 

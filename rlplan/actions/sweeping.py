@@ -39,14 +39,14 @@ from rlplan.exits import require_for_sweeps
 from rlplan.requests.run import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from runner.processes import driver_lives, has_driver, sweep_orphans, sweep_tag, this_driver
-from runner.sweep.deciding import deciding
+from runner.sweep.conclusions import deciding
 from runner.sweep.driver import SweepDriver
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import Home, home_of, mark_folder, mark_storage, require_mark
-from runner.sweep.planning import new_trials, shortfall
+from runner.sweep.plan import new_trials, shortfall
 from runner.sweep.spec import SweepSpec
 from runner.sweep.tune.executor import RayExecutor
-from runner.sweep.tune.placing import Placement
+from runner.sweep.tune.placement import Placement
 from runner.tracking.beside import mirrored
 
 Began = Callable[[str], None]

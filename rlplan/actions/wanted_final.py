@@ -13,7 +13,7 @@ from planner.recommend.facts import facts_of
 from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
-from planner.store.state import SweepState
+from planner.store.state import SweepSnapshot
 from planner.store.sweeps import Totals, totals_of
 from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of
@@ -23,11 +23,11 @@ from rlplan.reading.row_choice import no_such_allocation, row_with, sizes_in
 from rlplan.requests.run import SweepRequest
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
-from runner.sweep.answering import planned_of
-from runner.sweep.board import Board
+from runner.sweep.conclusions import planned_of
 from runner.sweep.home import home_of
-from runner.sweep.keeping import FromPilot, takes_rate
-from runner.sweep.planned import configuration_of
+from runner.sweep.kept import FromPilot, takes_rate
+from runner.sweep.plan_rows import configuration_of
+from runner.sweep.state import SweepState
 from runner.trainers.catalogue import horizon_of, newest_step
 
 
@@ -138,7 +138,7 @@ def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest) ->
             )
     spec = spec_of(replace(training, only=row.rank), plan)
     new = Sweep(name=plan.name, plan_id=plan.id, policy=spec.policy, seed=spec.seed, status=SweepStatus.FINISHED)
-    board = Board(spec, SweepState(new, plan, [], {}, {}, {}, {}, Totals(), {}))
+    board = SweepState(spec, SweepSnapshot(new, plan, [], {}, {}, {}, {}, Totals(), {}))
     return Stored(store.location, new, plan, board, None, None)
 
 

@@ -41,7 +41,7 @@ from rlplan.wording.answers import Answer, AxisValues, Columns, Key
 from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import hours, plural, rate
 from rlplan.wording.terminal import tell
-from runner.sweep.planning import SweepChoice
+from runner.sweep.plan import SweepChoice
 
 FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given
 _OF_WORKLOAD = ("workload.", "validation.problems", "validation.samples")  # what a file may know better than a log

@@ -35,7 +35,7 @@ from rlplan.wording.answers import Answer, AxisValues, Key, View, columns
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, unbroken
 from rlplan.wording.numbers import hours, interval, rate
 from rlplan.wording.terminal import capital
-from runner.sweep.planned import configuration_of, row_of
+from runner.sweep.plan_rows import configuration_of, row_of
 
 
 class RowData(View[RankedRow]):

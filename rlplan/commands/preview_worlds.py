@@ -32,7 +32,7 @@ from planner.store.schema import Plan
 from planner.view import Configuration, PlanPrior
 from rlplan.actions.calibration import CostSource, with_measured
 from runner.simulation.drawn import APART, DrawnCell, DrawnWorld, Setting
-from runner.sweep.planned import pilot_gpus
+from runner.sweep.plan_rows import pilot_gpus
 
 PARTS: Final = (1 / APART**2, 1 / APART, 1.0)  # of a run, at which a drawn curve is read off the prior
 LEAST_NAMED: Final = 0.01  # of the weight, from which a study is named

@@ -53,7 +53,7 @@ def answer(request: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | 
     if not request.measure:
         return StepPrice(price_one(resolved, n, B, request.db), request)
     from rlplan.commands.price_measure import measure  # noqa: PLC0415 (what trains)
-    from runner.sweep.planning import SweepChoice  # noqa: PLC0415
+    from runner.sweep.plan import SweepChoice  # noqa: PLC0415
 
     file = request.trainer if described else None
     choice = SweepChoice(problems=request.problems, model=request.checkpoint, reward=request.reward, trainer=file)

@@ -43,8 +43,8 @@ from rlplan.wording.terminal import tell
 from runner.backends import open_backend
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
-from runner.sweep.planned import CPU
-from runner.sweep.planning import SweepChoice, sweep_spec
+from runner.sweep.plan import SweepChoice, sweep_spec
+from runner.sweep.plan_rows import CPU
 from runner.trainers.catalogue import always_apart, driver_of
 from runner.trainers.driver import Rehearsing
 

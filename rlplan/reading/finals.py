@@ -38,7 +38,7 @@ from rlplan.wording.answers import Key
 from rlplan.wording.draw import Canvas, Invocation, NextStep, Part
 from rlplan.wording.numbers import hours, some_of
 from rlplan.wording.terminal import capital
-from runner.sweep.planned import configuration_of
+from runner.sweep.plan_rows import configuration_of
 from runner.training.trial import read_points
 
 KINDS = (WARNING, CLEARED, VALIDATION, ENDING)

@@ -12,7 +12,7 @@ from rlplan.wording.command_lines import DEFAULT_DATABASE, SECRET, typed_here
 from rlplan.wording.numbers import hours
 from runner.ports.trial import Machine, TrialConfig
 from runner.storage.mirror import Mirror
-from runner.sweep.board import Board
+from runner.sweep.state import SweepState
 from runner.trainers.catalogue import checkpoints_of, reaching
 from runner.training import checkpoints
 
@@ -54,7 +54,7 @@ class Launch:
         return None if self.command is None else shlex.join(self.command)
 
 
-def launch(board: Board, sweep: str, database: str, chosen: Final, astray: str | None = None) -> Launch:
+def launch(board: SweepState, sweep: str, database: str, chosen: Final, astray: str | None = None) -> Launch:
     """Return how to run a choice in full; a pilot of it that is saved becomes the final run.
 
     `database` is where the sweep is stored; `astray` says why its folder, and so every pilot, is not to be had.
@@ -82,7 +82,7 @@ def launch(board: Board, sweep: str, database: str, chosen: Final, astray: str |
 
 
 def beginning(
-    board: Board, configuration: Configuration, update_steps: int, astray: str | None
+    board: SweepState, configuration: Configuration, update_steps: int, astray: str | None
 ) -> tuple[Pilot | None, str]:
     """Return the pilot that a final run goes on from, whoever trained it, and what that means.
 
@@ -103,7 +103,7 @@ def beginning(
     )
 
 
-def pilot_of(board: Board, configuration: Configuration) -> Pilot | None:
+def pilot_of(board: SweepState, configuration: Configuration) -> Pilot | None:
     """Return the longest trial of a configuration that is saved and at rest, whoever trained it."""
     saved = [
         trial
@@ -120,7 +120,7 @@ def pilot_of(board: Board, configuration: Configuration) -> Pilot | None:
     return Pilot(longest.trial, longest.name, str(board.facts[longest.trial].folder), longest.step, reached)
 
 
-def _is_saved(board: Board, trial: int) -> bool:
+def _is_saved(board: SweepState, trial: int) -> bool:
     facts = board.facts[trial]
     with suppress(RlplanError, ValidationError):  # a trial that nobody can open any more
         if facts.storage is None and not facts.config.get("trainer"):

@@ -91,7 +91,7 @@ def ranking(database: str, name: str | None = None, *, stored: bool = False) -> 
     if found.sweep is None or found.source is Source.STORED or stored:
         return found
     from rlplan.reading.recommendation import recommended  # noqa: PLC0415 (takes a second to import)
-    from runner.sweep.concluding import rankings  # noqa: PLC0415
+    from runner.sweep.conclusions import rankings  # noqa: PLC0415
 
     try:
         rows = tuple(rankings(recommended(database, found.sweep).answer))

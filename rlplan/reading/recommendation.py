@@ -32,10 +32,10 @@ from rlplan.reading.sweep_rows import stored_answer
 from rlplan.wording.answers import Answer, Key, Read, View, columns
 from rlplan.wording.command_lines import DEFAULT_DATABASE, typed_here
 from rlplan.wording.numbers import hours, interval, moment, probability, steps
-from runner.sweep.answering import answer_of, stored_board
-from runner.sweep.board import Board
+from runner.sweep.conclusions import answer_of, stored_board
 from runner.sweep.home import AstrayError, home_of
-from runner.sweep.planned import configuration_of
+from runner.sweep.plan_rows import configuration_of
+from runner.sweep.state import SweepState
 
 Ranked = TypeVar("Ranked", Choice, RankedRow)
 
@@ -216,7 +216,7 @@ class Stored:
     database: str  # where it is stored, without a password
     sweep: Sweep
     plan: Plan
-    board: Board
+    board: SweepState
     astray: str | None  # why the sweep's folder is not there, or not its own
     answer: StoredAnswer | None
 
@@ -295,7 +295,7 @@ def left_out_of(ranking: Iterable[RankedRow]) -> dict[Configuration, Configurati
     }
 
 
-def _final(board: Board, budget: float | None, target: float | None) -> float | None:
+def _final(board: SweepState, budget: float | None, target: float | None) -> float | None:
     """Return the GPU-hours of the final run that is asked for, None for the plan's."""
     if budget is None:
         return target

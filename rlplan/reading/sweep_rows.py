@@ -28,7 +28,7 @@ from rlplan.reading.sweep_picture import (
     TrialRow,
 )
 from runner.processes import has_driver
-from runner.sweep.planned import workload_name
+from runner.sweep.plan_rows import workload_name
 
 LAST_DECISIONS = 8
 ANSWER_LEVEL = 0.90  # of the intervals of an answer

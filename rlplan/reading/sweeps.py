@@ -15,7 +15,7 @@ from planner.store.sweeps import missing, spent_gpu_hours
 from planner.view import Axes, TrialState
 from rlplan.wording.numbers import layout_text, shares
 from runner.processes import has_driver
-from runner.sweep.planned import workload_name
+from runner.sweep.plan_rows import workload_name
 
 MOST = 10
 

@@ -15,7 +15,7 @@ from runner.ports.backend import Segment
 from runner.ports.executor import Began, Ended, Event, Executor, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.spec import SweepSpec
-from runner.sweep.standing_in import in_its_own_time
+from runner.sweep.stand_in import in_its_own_time
 from runner.trainers.command.driver import driver
 
 STEPS = 6  # of each trial

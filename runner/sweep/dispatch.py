@@ -18,13 +18,12 @@ from planner.store.schema import Segment, Trial
 from planner.view import FINAL_POLICY, READY, Configuration, TrialState, TrialView
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.ports.trial import TrialConfig
-from runner.sweep.board import Board, OpenSegment
-from runner.sweep.final_length import FinalLength
-from runner.sweep.finals import HORIZON
+from runner.sweep.final import HORIZON, MovingEnd
 from runner.sweep.intake import LONGER, Intake
 from runner.sweep.journal import Journal
-from runner.sweep.planned import rate_of
-from runner.sweep.planning import new_trial
+from runner.sweep.plan import new_trial
+from runner.sweep.plan_rows import rate_of
+from runner.sweep.state import OpenSegment, SweepState
 from runner.trainers.catalogue import driver_of, horizon_of
 from runner.trainers.driver import TrainerDriver, can_be_asked
 
@@ -38,7 +37,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        board: Board,
+        board: SweepState,
         journal: Journal,
         intake: Intake,
         executor: Executor,
@@ -47,7 +46,7 @@ class Dispatcher:
         """Work for one sweep."""
         self._board, self._journal, self._intake = board, journal, intake
         self._executor, self._policy = executor, policy
-        self._length = FinalLength(board, journal)
+        self._length = MovingEnd(board, journal)
         self._starting: list[OpenSegment] = []
         self._planned: dict[str, Trial] = {}
         trainer = board.spec.training.trainer

@@ -15,19 +15,18 @@ from planner.policy.actions import Policy
 from planner.store import ReplacedError, Store, open_store
 from planner.store.control import Driver, LeaseLostError, hold_lease
 from planner.store.schema import Decision, SweepStatus
-from planner.store.state import SweepState, sweep_state
+from planner.store.state import SweepSnapshot, sweep_snapshot
 from planner.store.sweeps import sweep_named
 from planner.view import READY, TrialState
 from runner.ports.executor import Clock, Executor
-from runner.sweep.board import Board
-from runner.sweep.deciding import Concluding
+from runner.sweep.conclusions import Concluding
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.holds import FolderWatch, Idleness, Requests
 from runner.sweep.intake import SAVE_SOONER, UNSAVED, Intake
 from runner.sweep.journal import UNSTORED, Journal, UnstoredError
-from runner.sweep.recovery import recover
+from runner.sweep.recovery import Tidying, recover
 from runner.sweep.spec import SweepSpec
-from runner.sweep.tidying import Tidying
+from runner.sweep.state import SweepState
 from runner.sweep.worker_records import worker_records
 from runner.trainers.points import METRICS
 
@@ -81,7 +80,7 @@ class SweepDriver:
         self._interrupted = interrupted
         self._journal = Journal(store, stands.sweep.id, driver, clock, last, say, interrupted)
         self._requests = Requests(self._journal)
-        self._board = Board(spec, stands)
+        self._board = SweepState(spec, stands)
         self._conclusions = concluding(self._board, self._journal)
         self._tidying = Tidying(self._board)
         self._intake = Intake(self._board, self._journal)
@@ -271,12 +270,12 @@ class SweepDriver:
 
 def _taken_over(
     store: Store, sweep: str, driver: Driver, spec: SweepSpec, clock: Clock, silent_since: datetime | None
-) -> tuple[SweepState, int, list[str]]:
+) -> tuple[SweepSnapshot, int, list[str]]:
     """Settle what a former driver left; return how the sweep stands then, its last decision, and what was found."""
     with store.write() as session:
         hold_lease(session, sweep_named(session, sweep).id, driver, clock.now())  # Ray's start may have taken long
         notes = recover(session, sweep, spec, clock, silent_since)
     with store.read() as session:
-        stands = sweep_state(session, sweep)
+        stands = sweep_snapshot(session, sweep)
         last = session.scalar(select(func.max(Decision.number)).where(Decision.sweep_id == stands.sweep.id))
     return stands, last or 0, notes

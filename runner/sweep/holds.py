@@ -11,9 +11,9 @@ from planner.disk import AILING, DISK_IS_FULL, has_no_room
 from planner.store import control
 from planner.store.schema import RequestKind
 from runner.ports.executor import OF_FOLDER, Clock, Event, Executor, Failed
-from runner.sweep.board import Board
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
+from runner.sweep.state import SweepState
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -54,7 +54,7 @@ class Requests:
 class FolderWatch:
     """Looks for the folder as events come in, and holds failures back while it is away."""
 
-    def __init__(self, require: Callable[[], None], board: Board, intake: Intake, clock: Clock) -> None:
+    def __init__(self, require: Callable[[], None], board: SweepState, intake: Intake, clock: Clock) -> None:
         """`require` raises NotFoundError when the folder is not there."""
         self._require, self._board, self._intake, self._clock = require, board, intake, clock
         self._missing_since: float | None = None
@@ -121,7 +121,7 @@ def _passing(event: Failed) -> Failed:
 class Idleness:
     """Notes when nothing has run for a while, and ends workers for which nothing is found."""
 
-    def __init__(self, board: Board, journal: Journal, executor: Executor, tick_seconds: float) -> None:
+    def __init__(self, board: SweepState, journal: Journal, executor: Executor, tick_seconds: float) -> None:
         """Look once a tick."""
         self._board, self._journal, self._executor, self._tick = board, journal, executor, tick_seconds
         self._all_busy_at = self._running_at = executor.clock.seconds()

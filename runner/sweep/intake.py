@@ -19,9 +19,9 @@ from planner.view import TrialState
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.ports.trial import TrialConfig
-from runner.sweep.board import Board, OpenSegment, TrialFacts
 from runner.sweep.journal import Journal
-from runner.sweep.measured import ShortSegments, cost_record
+from runner.sweep.measurements import ShortSegments, cost_record
+from runner.sweep.state import OpenSegment, SweepState, TrialFacts
 from runner.sweep.worker_records import CLOCK_MARGIN_SECONDS, FormerWorkers, WorkerRecord, refused
 from runner.trainers.catalogue import newest_step
 from runner.training.trial import COLUMNS
@@ -43,7 +43,7 @@ LONGER = 2.0  # times the segment that ended before a save: all such of a trial 
 class Intake:
     """Applies events to the board and has the journal store them."""
 
-    def __init__(self, board: Board, journal: Journal) -> None:
+    def __init__(self, board: SweepState, journal: Journal) -> None:
         """Work for one sweep."""
         self._board, self._journal = board, journal
         self._clock = journal.clock

@@ -1,17 +1,27 @@
-"""Takes over a sweep that another driver left: what it had under way is lost, and its workers' time is charged."""
+"""What is left behind: by another driver, whose workers are charged for, and by pruned trials, whose saves go."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
+from budgets.errors import RlplanError
 from planner.store import results, sweeps
 from planner.store.schema import Charge, Segment, SegmentOutcome, Trial
-from planner.store.state import SweepState, sweep_state
+from planner.store.state import SweepSnapshot, sweep_snapshot
 from planner.view import TrialState
 from runner.ports.executor import Clock
+from runner.ports.trial import TrialConfig
+from runner.storage.place import Place
 from runner.sweep.spec import SweepSpec
+from runner.sweep.state import SweepState
 from runner.sweep.worker_records import CLOCK_MARGIN_SECONDS, WorkerRecord, refused, worker_records
+from runner.trainers.catalogue import remove_checkpoints
+from runner.training import checkpoints
 
 
 def recover(
@@ -22,7 +32,7 @@ def recover(
     `silent_since` is when that driver was last heard of. A trial whose worker has not said its last word stays lost: it
     may still write into the trial's folder.
     """
-    before = sweep_state(session, sweep)
+    before = sweep_snapshot(session, sweep)
     found = worker_records(Path(spec.folder))
     age = max(clock.now(), silent_since or clock.now()) - before.sweep.created_at
     most = spec.resources.gpu_hours(age.total_seconds() + CLOCK_MARGIN_SECONDS)
@@ -74,7 +84,7 @@ def _used(
     return min(segment.reserved_gpu_hours, spec.resources.gpu_hours(seconds))
 
 
-def _set_up_again(session: Session, trial: Trial, before: SweepState, clock: Clock, *, writing: bool) -> None:
+def _set_up_again(session: Session, trial: Trial, before: SweepSnapshot, clock: Clock, *, writing: bool) -> None:
     """Move a trial that was running, or that waited to be tried again, to where it can be advanced."""
     if trial.state is TrialState.RUNNING:
         sweeps.move_trial(session, trial.id, TrialState.LOST, clock.now(), "its driver was interrupted", "lost", None)
@@ -83,3 +93,37 @@ def _set_up_again(session: Session, trial: Trial, before: SweepState, clock: Clo
         saved = before.committed_step(trial.id) > 0
         state = TrialState.PAUSED if saved else TrialState.PLANNED
         sweeps.move_trial(session, trial.id, state, clock.now(), "taken up again")
+
+
+class Tidying:
+    """Works beside the sweep, since what lies on shared storage takes a while to remove."""
+
+    def __init__(self, board: SweepState) -> None:
+        """Trials that were pruned before are looked at once more: a driver may have died in between."""
+        self._board = board
+        self._done: set[int] = set()
+        self._thread = ThreadPoolExecutor(1, "tidying")
+
+    def after_commit(self) -> None:
+        """Have the files of what is newly pruned removed."""
+        under_way = {segment.trial for segment in self._board.running.values()}
+        for trial, view in self._board.trials.items():
+            if view.state is TrialState.PRUNED and trial not in self._done | under_way:
+                self._done.add(trial)
+                facts = self._board.facts[trial]
+                self._thread.submit(remove_saved, Path(facts.folder), facts.config, facts.storage)
+
+    def end(self) -> None:
+        """Wait for what is under way."""
+        self._thread.shutdown()
+
+
+def remove_saved(folder: Path, values: dict[str, Any], storage: str | None = None) -> None:
+    """Remove all that a trial can be gone on from, here and where copies of it lie; its points and logs stay."""
+    checkpoints.remove(folder)
+    with suppress(RlplanError, ValidationError):  # a trial that nobody can open any more
+        remove_checkpoints(TrialConfig.model_validate(values), folder)
+    if storage is not None:
+        with suppress(RlplanError):  # it does not answer now; the next driver tries again
+            place = Place(storage)
+            place.remove(place.names())

@@ -9,7 +9,7 @@ from planner.store import Store, results, sweeps
 from planner.store.control import GRACE, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.curves import Trained, points_of
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
-from planner.store.state import failures_since_success, sweep_state
+from planner.store.state import failures_since_success, sweep_snapshot
 from planner.store.sweeps import sweep_named
 from planner.view import ScorePoint, TrialState
 from tests.conformance.conftest import FIRST, SECOND
@@ -61,7 +61,7 @@ def test_a_dead_driver_loses_its_sweep_and_can_store_nothing_more(
     with store.write() as session:
         hold_lease(session, sweep_id, SECOND, now + timedelta(seconds=1))
     with store.read() as session:
-        assert sweep_state(session, driven).spent_gpu_hours == 0
+        assert sweep_snapshot(session, driven).spent_gpu_hours == 0
     assert row(store).heartbeat_at == now + timedelta(seconds=1)
 
 
@@ -109,7 +109,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
         session.add(Charge(sweep_id=row(store).id, at=at(3), worker="w1", kind="idle", gpu_hours=0.25))
 
     with store.read() as session:
-        stands = sweep_state(session, "sweep-1")
+        stands = sweep_snapshot(session, "sweep-1")
     of_trial = stands.segments[trial]
     assert [each.outcome for each in of_trial] == [
         SegmentOutcome.COMMITTED,
@@ -137,12 +137,12 @@ def test_what_a_lost_attempt_did_beyond_its_checkpoint_counts_nowhere_and_no_sco
 
     with store.read() as session:
         under_way = [each.optimizer_step for each in points_of(session, trial)]
-        stands = sweep_state(session, "sweep-1")
+        stands = sweep_snapshot(session, "sweep-1")
     assert under_way == [0, 4, 8, 12]
     assert [(each.step, each.score) for each in stands.scores[trial]] == [(0, 0.0), (4, 0.4), (8, 0.8)]
     with store.write() as session:
         results.settle_segment(session, third, SegmentOutcome.COMMITTED, 2.0, at(4), reached_step=16, worker="w2")
     with store.read() as session:
-        stands = sweep_state(session, "sweep-1")
+        stands = sweep_snapshot(session, "sweep-1")
     assert [each.step for each in stands.scores[trial]] == [0, 4, 8, 12]
     assert stands.trained[trial].last_step == 12

@@ -13,7 +13,7 @@ from sqlalchemy import func
 from planner.store import open_store
 from planner.store.finals import Final, ForecastOfFinal, end_of_run
 from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from tests.faults.launcher import VALIDATIONS
 from tests.faults.torment import PATIENCE, ROOT
 
@@ -80,5 +80,5 @@ def test_a_killed_final_run_is_resumed_to_the_same_end(tmp_path: Path, kills: in
         forecasts = [each.step for each in session.query(ForecastOfFinal).order_by(ForecastOfFinal.id)]
         assert forecasts == sorted(set(forecasts))
         assert forecasts[-1] == end
-        spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        spent = sum(sweep_snapshot(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= session.query(Plan).one().budget_gpu_hours

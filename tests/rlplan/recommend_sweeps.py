@@ -12,7 +12,7 @@ from planner.policy.policies import open_policy
 from planner.store import open_store
 from planner.store.schema import Sweep, Trial
 from planner.view import TrialView
-from runner.sweep.answering import stored_board
+from runner.sweep.conclusions import stored_board
 from runner.sweep.home import mark_folder
 from runner.training.trial import METRICS
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

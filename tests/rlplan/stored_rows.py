@@ -9,7 +9,7 @@ from sqlalchemy import inspect
 from planner.store import open_store
 from planner.store.control import Driver, take_lease
 from planner.store.schema import Sweep
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 
 
 def rows(database: str | Path, kind: type) -> list[Any]:
@@ -21,7 +21,7 @@ def rows(database: str | Path, kind: type) -> list[Any]:
 def spent_of(database: str) -> float:
     """Return the GPU-hours of all sweeps, seen to be within the budget of their plan."""
     with open_store(database, read_only=True) as store, store.read() as session:
-        spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        spent = sum(sweep_snapshot(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= store.plan().budget_gpu_hours
     return spent
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from planner.store import open_store
 from planner.store.schema import Decision, Point, Sweep, Trial
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from rlplan.actions.sweeping import start
 from rlplan.requests.run import SweepRequest
 from runner.ports.trial import Costs, SimulationChoice
@@ -70,7 +70,7 @@ class Pilot:
 def longest_pilot() -> tuple[Pilot, str]:
     """Return the pilot that got farthest, and its allocation as an option has it."""
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-        stands = sweep_state(session, "sweep-1")
+        stands = sweep_snapshot(session, "sweep-1")
         steps = {each.id: stands.committed_step(each.id) for each in stands.trials}
         longest = max(stands.trials, key=lambda each: steps[each.id])
         allocation = f"n={longest.rollouts_per_prompt},B={longest.prompts_per_batch}"
@@ -135,7 +135,7 @@ def test_a_fall_is_warned_of_and_the_named_command_goes_back_to_the_best(run: Ru
         assert after[best["step"]] == best["score"]
         assert {at: score for at, score in before.items() if at <= step}.items() <= after.items()
         trial = session.query(Trial).join(Sweep, Sweep.id == Trial.sweep_id).filter(Sweep.name == again["sweep"]).one()
-        assert sweep_state(session, again["sweep"]).segments[trial.id][0].charged_gpu_hours == 0.0
+        assert sweep_snapshot(session, again["sweep"]).segments[trial.id][0].charged_gpu_hours == 0.0
         assert str(trial.learning_rate) in named[1] or f"{trial.learning_rate:.3g}" in named[1]
         assert not session.query(Decision).filter(Decision.action == "best-not-kept").count()
     assert spent_of("rlplan.db") > 0

@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from planner.store import open_store
 from planner.store.finals import Final
 from planner.store.schema import Point, Trial
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import spent_of
@@ -71,7 +71,7 @@ def test_our_own_trainer_goes_on_from_the_pilot_and_keeps_its_best_checkpoint(
         assert row.from_step > 0
         assert of_pilot.items() <= own.items()
         assert max(own) > row.from_step
-        assert sweep_state(session, "sweep-1-final").segments[trial.id][0].charged_gpu_hours == 0.0
+        assert sweep_snapshot(session, "sweep-1-final").segments[trial.id][0].charged_gpu_hours == 0.0
     assert spent_of("rlplan.db") > 0
 
 

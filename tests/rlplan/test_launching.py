@@ -17,7 +17,7 @@ from planner.store import open_store
 from planner.store.finals import Final, ForecastOfFinal, end_of_run, finals_of
 from planner.store.results import ranked_allocations
 from planner.store.schema import Decision, Plan, Sweep, SweepStatus, Trial
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from planner.store.sweeps import sweep_named
 from planner.view import TrialState
 from rlplan.actions import sweeping
@@ -74,7 +74,7 @@ def test_sweeps_of_one_plan_share_its_budget_and_say_so(swept_folder: Path, tmp_
     planned = describe(LaunchRequest(db=database))
     assert any("other sweeps of plan-1 have spent sweep-1 0." in note for note in planned.notes)
     with open_store(database, read_only=True) as store, store.read() as session:
-        spent = [sweep_state(session, name).spent_gpu_hours for name in ("sweep-1", "sweep-2")]
+        spent = [sweep_snapshot(session, name).spent_gpu_hours for name in ("sweep-1", "sweep-2")]
     assert planned.sweep == "sweep-2"
     assert min(spent) > 0
     assert planned.run.length.gpu_hours + sum(spent) <= planned.plan.budget_gpu_hours
@@ -117,8 +117,8 @@ def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(launched: 
     assert (final.status, final.policy) == (SweepStatus.FINISHED, "final")
     (row,) = rows(launched, Final)
     with open_store(launched, read_only=True) as store, store.read() as session:
-        stands = sweep_state(session, final.name)
-        spent = stands.spent_gpu_hours + sweep_state(session, pilots.name).spent_gpu_hours
+        stands = sweep_snapshot(session, final.name)
+        spent = stands.spent_gpu_hours + sweep_snapshot(session, pilots.name).spent_gpu_hours
         (trial,) = stands.trials
         assert trial.state is TrialState.FINISHED
         assert stands.segments[trial.id][-1].to_step == end_of_run(session, row)

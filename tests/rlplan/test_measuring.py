@@ -13,7 +13,7 @@ from rlplan.commands import price_measure as measuring
 from rlplan.commands.price_measure import MeasuredSteps, measure
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
-from runner.sweep.planning import SweepChoice
+from runner.sweep.plan import SweepChoice
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_screens import next_of
 

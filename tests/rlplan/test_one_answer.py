@@ -25,7 +25,7 @@ from planner.store import open_store
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from rlplan.web.report import write_report
 from runner.ports.trial import SimulationChoice
-from runner.sweep.concluding import GROWTH
+from runner.sweep.conclusions import GROWTH
 from tests.rlplan.conftest import Run
 from tests.rlplan.web.visits import visiting
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep

@@ -12,7 +12,7 @@ from planner.store.schema import Plan
 from planner.view import Configuration
 from rlplan.actions.step_price import price_one
 from rlplan.actions.stored_plan import draft_plan
-from runner.sweep.planning import SweepChoice, sweep_spec
+from runner.sweep.plan import SweepChoice, sweep_spec
 from runner.trainers.job import validation_steps
 from tests.rlplan.conftest import Run
 

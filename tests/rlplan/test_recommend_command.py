@@ -14,8 +14,8 @@ from rlplan.reading.launch_line import Final, launch
 from rlplan.requests.run import LaunchRequest
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
-from runner.sweep.answering import stored_board
-from runner.sweep.board import Board
+from runner.sweep.conclusions import stored_board
+from runner.sweep.state import SweepState
 from runner.trainers.catalogue import newest_step
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import PILOTED, SWEEP, ended, trials
@@ -117,7 +117,7 @@ def test_a_pilot_whose_folder_is_gone_becomes_the_final_run_from_its_storage(
     assert newest_step(config, elsewhere) == longest.step
 
 
-def board_of(path: Path) -> Board:
+def board_of(path: Path) -> SweepState:
     with open_store(path, read_only=True) as store, store.read() as session:
         return stored_board(session, SWEEP)
 

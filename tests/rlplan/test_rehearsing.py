@@ -20,7 +20,7 @@ from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.trials import RehearsalOutcome
 from runner.sweep.tune.cluster import Node
-from runner.sweep.tune.placing import ClusterResources
+from runner.sweep.tune.placement import ClusterResources
 from tests.rlplan.stored_rows import rows
 from tests.simulated.executor import SimulatedExecutor
 

@@ -28,7 +28,7 @@ from runner.ports.executor import Event
 from runner.ports.trial import Costs, Failures, SimulationChoice
 from runner.simulation.world import course_of
 from runner.sweep.fingerprint import configuration_fingerprint
-from runner.sweep.planned import configuration_of
+from runner.sweep.plan_rows import configuration_of
 from runner.sweep.spec import SweepSpec
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import rows

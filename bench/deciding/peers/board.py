@@ -16,7 +16,7 @@ Value = str | float
 
 
 @dataclass(frozen=True)
-class Board:
+class SweepState:
     """Configurations by number with the values of their axes, and for each its runs as (GPU-hours, scores)."""
 
     configurations: Sequence[dict[str, Value]]
@@ -24,16 +24,16 @@ class Board:
     target: float
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> "Board":
+    def from_json(cls, document: dict[str, Any]) -> "SweepState":
         """Read what bench/deciding/tasking.py writes."""
         runs = [[(np.array(hours), np.array(scores)) for hours, scores in seeds] for seeds in document["runs"]]
         return cls(document["configurations"], runs, document["target"])
 
-    def shuffled(self, seed: int) -> "Board":
+    def shuffled(self, seed: int) -> "SweepState":
         """Return the same with every configuration's runs in an order that is drawn."""
         rng = np.random.default_rng(seed)
         runs = [[seeds[i] for i in rng.permutation(len(seeds))] for seeds in self.runs]
-        return Board(self.configurations, runs, self.target)
+        return SweepState(self.configurations, runs, self.target)
 
     @cached_property
     def axes(self) -> dict[str, list[Value]]:
@@ -75,7 +75,7 @@ class Levels:
     one; beyond a run's end nothing costs anything.
     """
 
-    def __init__(self, board: Board, reach: float) -> None:
+    def __init__(self, board: SweepState, reach: float) -> None:
         """Cut `reach` times the target into levels."""
         self._board = board
         whole = reach * board.target
@@ -96,7 +96,7 @@ class Levels:
         return float(scores[_seen(at, self.hours(configuration, run, level)) - 1])
 
 
-def recent(board: Board, configuration: int, run: int, hours: float) -> float:
+def recent(board: SweepState, configuration: int, run: int, hours: float) -> float:
     """Return the mean of the last three points of a run that was trained for so long."""
     at, scores = board.runs[configuration][run]
     seen = _seen(at, hours)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from board import Board, Levels, recent
+from board import Levels, SweepState, recent
 
 MOST_REPEATS = 3  # trials for each recorded run: a tuner that keeps repeating itself comes to an end
 ROUNDING = 1e-9
@@ -62,7 +62,7 @@ class _Trial:
 class Clock:
     """One play. A run that another trial has paid for costs nothing up to there: its scores are known."""
 
-    def __init__(self, board: Board, levels: Levels, workers: int, limit: float) -> None:
+    def __init__(self, board: SweepState, levels: Levels, workers: int, limit: float) -> None:
         """Take a board with its levels, and the GPU-hours after which nobody looks any more."""
         self._board, self._levels, self._workers, self._limit = board, levels, workers, limit
         self._trials: dict[Hashable, _Trial] = {}
@@ -118,7 +118,7 @@ class Clock:
         return Stretch(now, now + cost, trial.number, *key, level, hours, score)
 
 
-def choices(board: Board, stretches: Sequence[Stretch], budget: float) -> dict[str, int]:
+def choices(board: SweepState, stretches: Sequence[Stretch], budget: float) -> dict[str, int]:
     """Return what each rule of choice takes when so many GPU-hours are spent; nothing was seen: an empty answer.
 
     `last`: the highest last score, as the tools' own answer is. `rung`: the same among those that have come farthest.

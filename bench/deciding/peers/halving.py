@@ -8,7 +8,7 @@ import math
 from collections.abc import Hashable
 
 import numpy as np
-from board import Board, Levels
+from board import Levels, SweepState
 from clock import Task
 
 NAMES = ("grid-halving", "grid-thirding")
@@ -17,7 +17,7 @@ NAMES = ("grid-halving", "grid-thirding")
 class Halving:
     """Rounds of equal cost; a round begins when the one before has ended."""
 
-    def __init__(self, name: str, board: Board, levels: Levels, budget: float, seed: int) -> None:
+    def __init__(self, name: str, board: SweepState, levels: Levels, budget: float, seed: int) -> None:
         """Plan the rounds for a budget in levels."""
         self._eta = 2 if name == "grid-halving" else 3
         order = np.random.default_rng(seed).permutation(len(board.configurations))

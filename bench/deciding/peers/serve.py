@@ -19,7 +19,7 @@ import warnings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from board import Board, Levels
+from board import Levels, SweepState
 from clock import Clock, choices
 from halving import NAMES as HALVING
 from halving import Halving
@@ -47,13 +47,13 @@ def answer(job: dict) -> dict:
 
 
 @functools.lru_cache(maxsize=4)
-def opened(path: str) -> Board:
+def opened(path: str) -> SweepState:
     """Read a table."""
     with open(path) as file:
-        return Board.from_json(json.load(file))
+        return SweepState.from_json(json.load(file))
 
 
-def played(job: dict, board: Board, reach: float, limit: float) -> list:
+def played(job: dict, board: SweepState, reach: float, limit: float) -> list:
     """Play one peer once."""
     random.seed(job["seed"])
     np.random.seed(job["seed"] % 2**32)

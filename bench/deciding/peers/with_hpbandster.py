@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 import ConfigSpace
 import numpy as np
-from board import Board, Levels
+from board import Levels, SweepState
 from clock import Task
 from ConfigSpace.hyperparameters import CategoricalHyperparameter, UniformIntegerHyperparameter
 from hpbandster.core.dispatcher import Job
@@ -51,7 +51,7 @@ ConfigSpace.Configuration.get_dictionary = as_dictionary
 class HpBandSter:
     """One optimizer; a configuration that is promoted goes on from where it was left."""
 
-    def __init__(self, name: str, board: Board, levels: Levels, workers: int, seed: int) -> None:
+    def __init__(self, name: str, board: SweepState, levels: Levels, workers: int, seed: int) -> None:
         """Open BOHB or Hyperband with its default settings."""
         self._board, self._rng = board, np.random.default_rng(seed)
         space = Space(seed=seed)

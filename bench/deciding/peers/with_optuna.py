@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import numpy as np
 import optuna
-from board import Board, Levels
+from board import Levels, SweepState
 from clock import Task
 from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 from optuna.trial import TrialState
@@ -18,7 +18,7 @@ NAMES = ("tpe-median", "tpe-halving", "tpe-hyperband", "tpe")
 class Optuna:
     """One study. Axes of numbers are integers (places on the axis), axes of words are categories."""
 
-    def __init__(self, name: str, board: Board, levels: Levels, workers: int, seed: int) -> None:
+    def __init__(self, name: str, board: SweepState, levels: Levels, workers: int, seed: int) -> None:
         """Open a study with the pruner that stands in the name."""
         self._board, self._levels, self._rng = board, levels, np.random.default_rng(seed)
         pruners = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from board import Board, Levels
+from board import Levels, SweepState
 from clock import Task
 from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import choice, randint
@@ -31,7 +31,7 @@ sklearn.set_config(assume_finite=True, skip_parameter_validation=True)
 class SyneTune:
     """One scheduler. Axes of numbers are integers (places on the axis), axes of words are categories."""
 
-    def __init__(self, name: str, board: Board, levels: Levels, workers: int, seed: int) -> None:
+    def __init__(self, name: str, board: SweepState, levels: Levels, workers: int, seed: int) -> None:
         """Open a scheduler by its short name."""
         self._name = name
         self._board, self._levels, self._rng = board, levels, np.random.default_rng(seed)

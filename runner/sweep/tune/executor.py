@@ -12,7 +12,7 @@ from runner.sweep.tune.cluster import Node
 from runner.sweep.tune.endings import Endings
 from runner.sweep.tune.link import Link, Restarts
 from runner.sweep.tune.messages import Message, RayStart
-from runner.sweep.tune.placing import (
+from runner.sweep.tune.placement import (
     ANYWHERE,
     HANG,
     ClusterResources,

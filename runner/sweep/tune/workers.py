@@ -11,7 +11,7 @@ import psutil
 
 from runner.ports.executor import Work
 from runner.sweep.tune.messages import Message
-from runner.sweep.tune.placing import Footprint, Place
+from runner.sweep.tune.placement import Footprint, Place
 from runner.sweep.worker_records import SECONDS_BETWEEN_BEATS, SECONDS_OF_SILENCE, record_of
 
 _SILENT_HERE = 3.0  # seconds without a sign of life after which a process that is not there has ended

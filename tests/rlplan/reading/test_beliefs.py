@@ -16,7 +16,7 @@ from planner.view import ScorePoint, TrialState, has_curve
 from rlplan.reading.beliefs import beliefs, believed, mark
 from rlplan.reading.recommendation import Stored, recommended, stored
 from rlplan.reading.story import Beliefs
-from runner.sweep.board import Board
+from runner.sweep.state import SweepState
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import DRIVER, STEPS, Seeder, later
 
@@ -38,7 +38,7 @@ def known(database: str) -> Stored:
         return stored(store, None)
 
 
-def scored(board: Board) -> list[int]:
+def scored(board: SweepState) -> list[int]:
     return [number for number, trial in board.trials.items() if has_curve(trial)]
 
 

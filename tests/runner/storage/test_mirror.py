@@ -15,7 +15,7 @@ from runner.ports.executor import Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import SHARED, Mirror
 from runner.storage.place import Place
-from runner.sweep.tidying import remove_saved
+from runner.sweep.recovery import remove_saved
 from runner.sweep.worker import Worker
 from runner.trainers.catalogue import checkpoints_of
 from tests.conformance.works import Works

@@ -20,9 +20,9 @@ from rlplan.actions.configuration import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor
 from runner.ports.trial import SimulationChoice
-from runner.sweep.concluding import Conclusions
+from runner.sweep.conclusions import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
-from runner.sweep.planning import SweepChoice, new_trials, sweep_spec
+from runner.sweep.plan import SweepChoice, new_trials, sweep_spec
 from runner.sweep.spec import SweepSpec
 from tests.simulated.executor import SimulatedExecutor
 

@@ -17,7 +17,7 @@ from planner.replay.recorded import RecordedRun
 from planner.store.schema import Fit, Ranking, Recommendation, SweepStatus
 from planner.view import Configuration, TrialState
 from runner.ports.trial import SimulationChoice
-from runner.sweep.answering import answer_of, planned_of, stored_board
+from runner.sweep.conclusions import answer_of, planned_of, stored_board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS, failing, sweep
 from tests.runner.sweep.test_played_as_driven import InOrder

@@ -17,10 +17,10 @@ from planner.store.schema import Decision, Plan, Recommendation
 from planner.view import CHAMPION_POLICY, Champion, Configuration, has_curve
 from runner.ports.trial import TrialConfig
 from runner.simulation.world import Course, course_of
-from runner.sweep.answering import stored_board
+from runner.sweep.conclusions import stored_board
 from runner.sweep.fingerprint import configuration_fingerprint
-from runner.sweep.planned import configuration_of
-from runner.sweep.planning import SweepChoice, sweep_spec
+from runner.sweep.plan import SweepChoice, sweep_spec
+from runner.sweep.plan_rows import configuration_of
 from runner.sweep.spec import SweepSpec
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN, KilledError, Mortal, essence

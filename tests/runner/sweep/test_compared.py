@@ -15,13 +15,13 @@ from planner.policy.policies import open_policy
 from planner.proposals import propose
 from planner.store import open_store, results
 from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from planner.view import View
 from rlplan.reading.plan_data import new_candidates, new_plan
-from runner.sweep.board import Board
 from runner.sweep.fingerprint import configuration_fingerprint
-from runner.sweep.planned import checkpoints
-from runner.sweep.planning import SweepChoice, new_trials, sweep_spec
+from runner.sweep.plan import SweepChoice, new_trials, sweep_spec
+from runner.sweep.plan_rows import checkpoints
+from runner.sweep.state import SweepState
 from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN, KilledError, Mortal, rows
@@ -132,14 +132,14 @@ def test_another_seed_of_a_configuration_is_a_trial_of_its_own(tmp_path: Path) -
     assert added.config["seed"] == first.seed + 1
     assert (added.rollouts_per_prompt, added.learning_rate) == (first.rollouts_per_prompt, first.learning_rate)
     with given.store() as store, store.read() as session:
-        board = Board(given.spec, sweep_state(session, given.name))
+        board = SweepState(given.spec, sweep_snapshot(session, given.name))
     assert {number for number, each in board.trials.items() if each.proposed} == {added.id}
 
 
 def test_a_planned_segment_is_allowed_whole_however_its_price_is_rounded(tmp_path: Path) -> None:
     given = sweep(tmp_path, RECIPES)
     with given.store() as store, store.read() as session:
-        board = Board(given.spec, sweep_state(session, given.name))
+        board = SweepState(given.spec, sweep_snapshot(session, given.name))
     generator = random.Random(0)
     for _ in range(500):
         for trial in board.trials:

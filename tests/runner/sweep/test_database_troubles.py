@@ -17,7 +17,7 @@ from planner.store import Store, open_store
 from planner.store.control import LeaseLostError, take_lease
 from planner.store.schema import Segment, SegmentOutcome, Sweep, SweepStatus
 from runner.sweep import journal
-from runner.sweep.concluding import Conclusions
+from runner.sweep.conclusions import Conclusions
 from runner.sweep.driver import SweepDriver
 from tests.runner.sweep.simulated_sweeps import START, driver
 from tests.runner.sweep.test_driver import (

@@ -26,7 +26,7 @@ from planner.store.schema import (
     Transition,
     Trial,
 )
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from planner.view import MOVES, TrialState, View
 from runner.ports.executor import Event, NoRoomError, Work
 from runner.ports.trial import Costs, Failures, SimulationChoice
@@ -65,7 +65,7 @@ def essence(given: SimulatedSweep) -> dict[str, Any]:
     """Return what an interruption must not change: trials, their scores, their committed segments."""
     found: dict[str, Any] = {}
     with given.store() as store, store.read() as session:
-        stands = sweep_state(session, given.name)
+        stands = sweep_snapshot(session, given.name)
     for trial in stands.trials:
         points = [(each.step, each.score, each.gpu_hours) for each in stands.scores[trial.id]]
         found[trial.name] = {"state": trial.state, "points": points, "segments": []}
@@ -352,5 +352,5 @@ def test_a_small_budget_starts_pilots(tmp_path: Path, budget: float, workers: in
     outcome = given.run(InformedPolicy())
     assert outcome.spent_gpu_hours > 0
     with given.store() as store, store.read() as session:
-        segments = [each for ended in sweep_state(session, given.name).segments.values() for each in ended]
+        segments = [each for ended in sweep_snapshot(session, given.name).segments.values() for each in ended]
     assert any(each.outcome is SegmentOutcome.COMMITTED for each in segments)

@@ -11,7 +11,7 @@ from planner.belief.pool import Pool
 from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Fit, Point, SweepStatus, Trial
 from planner.view import TrialState
-from runner.sweep.concluding import Conclusions
+from runner.sweep.conclusions import Conclusions
 from tests.runner.sweep.test_driver import ROOM, rows, sweep
 
 

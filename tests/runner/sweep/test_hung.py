@@ -15,9 +15,9 @@ from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
-from runner.sweep.board import OpenSegment
 from runner.sweep.dispatch import hung_because
 from runner.sweep.journal import Journal
+from runner.sweep.state import OpenSegment
 from tests.runner.sweep.test_driver import rows, spent, sweep
 from tests.simulated.executor import SimulatedExecutor
 

@@ -11,7 +11,7 @@ from planner.view import ScorePoint
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
 from runner.sweep import keeping
-from runner.sweep.keeping import BestCheckpoint, FromPilot, copy_pilot, keep_best
+from runner.sweep.kept import BestCheckpoint, FromPilot, copy_pilot, keep_best
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.catalogue import newest_step
 from runner.trainers.checkpoints import FOLDER

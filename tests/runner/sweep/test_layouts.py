@@ -9,9 +9,9 @@ from planner.policy.policies import open_policy
 from planner.recommend.facts import facts_of
 from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Trial
 from runner.ports.trial import SimulationChoice
-from runner.sweep.answering import answer_of, planned_of, stored_board
-from runner.sweep.finals import final_price
-from runner.sweep.planned import nodes_of
+from runner.sweep.conclusions import answer_of, planned_of, stored_board
+from runner.sweep.final import final_price
+from runner.sweep.plan_rows import nodes_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
 

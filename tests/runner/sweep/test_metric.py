@@ -9,14 +9,14 @@ from sqlalchemy import select
 
 from budgets.errors import InputError
 from planner.store.schema import Fit
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from rlplan.reading.sweep_rows import picture
 from runner.ports.backend import Point
 from runner.ports.trial import SimulationChoice, TrialConfig
 from runner.simulation.surfaces import Surface
 from runner.simulation.world import Course
-from runner.sweep.board import Board
-from runner.sweep.planning import SweepChoice, sweep_spec
+from runner.sweep.plan import SweepChoice, sweep_spec
+from runner.sweep.state import SweepState
 from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.simulated.executor import SimulatedExecutor
@@ -43,7 +43,7 @@ def compared_by(sweep: SimulatedSweep, metric: str) -> None:
     rule = sweep.spec.training.validation.model_copy(update={"metric": metric})
     sweep.spec = sweep.spec.model_copy(update={"training": sweep.spec.training.model_copy(update={"validation": rule})})
     with sweep.store() as store, store.write() as session:
-        sweep_state(session, sweep.name).sweep.config = sweep.spec.model_dump(mode="json")
+        sweep_snapshot(session, sweep.name).sweep.config = sweep.spec.model_dump(mode="json")
 
 
 def ran(folder: Path, metric: str) -> SimulatedSweep:
@@ -58,9 +58,9 @@ def test_curves_decisions_and_pictures_are_of_the_metric(tmp_path: Path) -> None
     sweep = ran(tmp_path, "worst")
     with sweep.store() as store:
         with store.read() as session:
-            stands = sweep_state(session, sweep.name)
+            stands = sweep_snapshot(session, sweep.name)
             fits = {fit.trial_id: fit for fit in session.scalars(select(Fit))}
-        board = Board(sweep.spec, stands)
+        board = SweepState(sweep.spec, stands)
         shown = picture(store, sweep.name)
         for trial in shown.trials:
             stored = [point for point in samples.points(store, trial.id) if point.score is not None]

@@ -3,17 +3,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from planner.view import PARTS
-from runner.sweep.board import Board
-from runner.sweep.planned import plan_forecast
+from runner.sweep.plan_rows import plan_forecast
+from runner.sweep.state import SweepState
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 
 def test_a_sweep_is_told_what_its_plan_expected_of_every_cell(tmp_path: Path) -> None:
     given = SimulatedSweep(tmp_path / "told.db")
     with given.store() as store, store.read() as session:
-        view = Board(given.spec, sweep_state(session, given.name)).view(1)
+        view = SweepState(given.spec, sweep_snapshot(session, given.name)).view(1)
     assert view.plan_prior is not None
     base = given.plan.workload["mean_pass_rate"]
     assert set(view.plan_prior.gains) >= {trial.configuration for trial in view.trials.values()} | set(view.open_cells)

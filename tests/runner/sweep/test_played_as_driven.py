@@ -16,7 +16,7 @@ from planner.store.schema import Candidate
 from planner.view import Configuration
 from runner.ports.trial import Costs, SimulationChoice
 from runner.simulation.world import course_of
-from runner.sweep.planned import configuration_of
+from runner.sweep.plan_rows import configuration_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 START_UP_SECONDS = 40.0

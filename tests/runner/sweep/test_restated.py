@@ -5,7 +5,7 @@ import pytest
 
 from planner.logs.alarms import Scored
 from planner.store.finals import ForecastOfFinal
-from runner.sweep.monitoring import restated
+from runner.sweep.monitor import restated
 
 RUN = cast("Any", SimpleNamespace(most_steps=100))
 

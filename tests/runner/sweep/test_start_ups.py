@@ -8,10 +8,10 @@ from sqlalchemy import select
 
 from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Segment, SegmentOutcome
-from planner.store.state import sweep_state
+from planner.store.state import sweep_snapshot
 from runner.ports.trial import SimulationChoice
-from runner.sweep.board import Board
 from runner.sweep.prices import StartUps
+from runner.sweep.state import SweepState
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
 
@@ -42,7 +42,7 @@ def test_what_was_measured_prices_the_later_segments(tmp_path: Path) -> None:
     assert later
     assert all(each.reserved_gpu_hours * HOUR > 60 for each in later)
     with given.store() as store, store.read() as session:
-        board = Board(given.spec, sweep_state(session, given.name))
+        board = SweepState(given.spec, sweep_snapshot(session, given.name))
         said = session.scalars(select(Decision).where(Decision.action == "start-up")).all()
     assert board.start_ups.typical * HOUR == pytest.approx(60, rel=0.1)  # a driver that takes over knows it
     assert said

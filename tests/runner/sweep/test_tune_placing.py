@@ -15,7 +15,7 @@ from budgets.errors import InputError
 from planner.config.cluster import ACCELERATOR, ClusterSection
 from runner.ports.executor import Work
 from runner.sweep.tune.cluster import Node
-from runner.sweep.tune.placing import (
+from runner.sweep.tune.placement import (
     ClusterResources,
     Footprint,
     Hangs,

@@ -14,7 +14,7 @@ from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.measured import ShortSegments, cost_record
+from runner.sweep.measurements import ShortSegments, cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
 from tests.planner.store.samples import NOON
 

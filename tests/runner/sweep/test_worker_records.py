@@ -18,7 +18,7 @@ from runner.sweep.tune import worker_process
 from runner.sweep.tune.cluster import Node
 from runner.sweep.tune.executor import RayExecutor
 from runner.sweep.tune.messages import Message
-from runner.sweep.tune.placing import Footprint, Place
+from runner.sweep.tune.placement import Footprint, Place
 from runner.sweep.tune.worker_process import Watchdog, WorkerProcess
 from runner.sweep.tune.workers import RayWorker
 from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records

@@ -11,7 +11,7 @@ from budgets.errors import CheckpointError
 from planner.disk import DISK_IS_FULL
 from planner.view import TrialState
 from runner.ports.backend import Segment
-from runner.sweep.tidying import Tidying
+from runner.sweep.recovery import Tidying
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.training import checkpoints

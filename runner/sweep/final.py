@@ -1,13 +1,15 @@
-"""From a sweep and a choice to its final run: the settings it is driven by, its trial, and what it takes of a pilot."""
+"""The final run of a sweep: what it is, what it costs, and how far its GPU-hours take it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError
 from planner.axes import named_configuration
+from planner.policy.final import last_spacing, paid_steps
 from planner.recommend.facts import VALIDATIONS, FinalLength, FinalPrice
 from planner.store import results
 from planner.store.base import values_of
@@ -15,13 +17,14 @@ from planner.store.curves import points_of
 from planner.store.results import add_points
 from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import next_name
-from planner.view import FINAL_POLICY, Configuration, ScorePoint
+from planner.view import FINAL_POLICY, READY, Configuration, ScorePoint, TrialView
 from runner.ports.trial import Machine, TrialConfig
-from runner.sweep.board import Board
-from runner.sweep.keeping import FromPilot
-from runner.sweep.planned import CPU, pilot_gpus
-from runner.sweep.planning import trial_row
+from runner.sweep.journal import Journal
+from runner.sweep.kept import FromPilot
+from runner.sweep.plan import trial_row
+from runner.sweep.plan_rows import CPU, pilot_gpus
 from runner.sweep.spec import Resources, SweepSpec
+from runner.sweep.state import SweepState
 from runner.trainers.catalogue import horizon_of, reaching
 
 HORIZON = 2  # times its planned updates, that the data of a final run last for: steps may turn out cheaper
@@ -78,7 +81,7 @@ class FinalRun:
 
 
 def final_price(
-    board: Board,
+    board: SweepState,
     configuration: Configuration,
     gpu_hours_per_step: float,
     scores: Sequence[ScorePoint],
@@ -93,7 +96,7 @@ def final_price(
 
 
 def final_run(
-    board: Board,
+    board: SweepState,
     configuration: Configuration,
     learning_rate: float,
     price: FinalPrice,
@@ -140,7 +143,7 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
     return spec.model_copy(update=changes)
 
 
-def trial_of_final(board: Board, run: FinalRun) -> Trial:
+def trial_of_final(board: SweepState, run: FinalRun) -> Trial:
     """Return the trial of a final run: its pilot's, or one like those of the sweep, on the final run's layout."""
     spec = board.spec
     known = [each for each in board.trials.values() if each.configuration == run.configuration]
@@ -179,3 +182,62 @@ def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) ->
         Point(**values_of(each) | own) for each in points_of(session, pilot.trial) if each.optimizer_step <= pilot.step
     ]
     add_points(session, points)
+
+
+FACTOR = 1.5  # between the validations that a run will have and those that were asked for, before they are spaced anew
+MOST_FOR_SPACING = 0.03  # of the GPU-hours left, that opening the trial again with another spacing may take
+
+
+class MovingEnd:
+    """The end of the final run that a board is of; of a sweep's pilots it changes nothing."""
+
+    def __init__(self, board: SweepState, journal: Journal) -> None:
+        """Go by the spacing that the trial's configuration has: an earlier driver may have changed it."""
+        self._board, self._journal = board, journal
+        self._is_final = board.spec.policy == FINAL_POLICY
+        for run in board.trials.values() if self._is_final else ():
+            board.put(run.trial, segment_steps=_spacing(TrialConfig.model_validate(board.facts[run.trial].config)))
+
+    def follow(self) -> None:
+        """Set the last update to where the money that is left now ends, at the prices that were measured by now."""
+        for run in self._board.trials.values() if self._is_final else ():
+            if run.state in READY:
+                self._end(run)
+                self._space(self._board.trials[run.trial])
+
+    def _end(self, run: TrialView) -> None:
+        board = self._board
+        steps = paid_steps(run, board.ledger.left, board.further_start_up(run.trial), board.spec.most_steps)
+        if steps != run.most_steps:
+            board.put(run.trial, most_steps=steps)
+
+    def _space(self, run: TrialView) -> None:
+        """Space further validations anew where there would be many more or fewer, or GPU-hours be left at the end."""
+        board, planned = self._board, self._board.candidate(run.configuration)
+        left, start_up, limit = board.ledger.left, board.start_up(run.trial), board.spec.most_steps
+        spacing = max(1, run.most_steps * planned.segment_steps // planned.update_steps)
+        if run.most_steps - run.step <= run.segment_steps:
+            is_limited = limit is not None and run.most_steps + run.segment_steps > limit
+            spacing = run.segment_steps if is_limited else last_spacing(run, left, start_up)
+        elif 1 / FACTOR < spacing / run.segment_steps < FACTOR or start_up > MOST_FOR_SPACING * left:
+            return
+        if spacing == run.segment_steps or run.step < run.segment_steps:
+            return
+        config = TrialConfig.model_validate(board.facts[run.trial].config)
+        every = {"every_rollouts": config.rollouts_per_step * spacing}
+        config = config.model_copy(update={"validation": config.validation.model_copy(update=every)})
+        values = board.facts[run.trial].config = config.model_dump(mode="json")
+        row = update(Trial).where(Trial.id == run.trial).values(config=values)
+        self._journal.add(lambda session: session.execute(row))
+        board.forget(run.trial)
+        board.put(run.trial, segment_steps=spacing)
+        self._end(board.trials[run.trial])
+        reason = (
+            f"its GPU-hours pay for {board.trials[run.trial].most_steps:,} updates, and {planned.update_steps:,} were "
+            f"priced: it is scored and saved every {spacing:,} updates now, not every {run.segment_steps:,}"
+        )
+        self._journal.note("validations", run.trial, reason, spacing=spacing)
+
+
+def _spacing(config: TrialConfig) -> int:
+    return max(1, config.validation.every_rollouts // config.rollouts_per_step)

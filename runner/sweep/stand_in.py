@@ -6,7 +6,7 @@ from typing import Any
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.config.trainer import STANDIN
 from planner.store.schema import Candidate
-from runner.sweep.planned import start_up_gpu_hours
+from runner.sweep.plan_rows import start_up_gpu_hours
 from runner.sweep.spec import SweepSpec
 from runner.trainers.standin.driver import options_of
 

@@ -17,12 +17,11 @@ from planner.policy.final import LAST_MARGIN, measured_price
 from planner.policy.grants import MARGIN, Account, idle_gpu_hours
 from planner.store.schema import Candidate, Trial
 from planner.store.schema import Point as StoredPoint
-from planner.store.state import SweepState, failures_since_success
+from planner.store.state import SweepSnapshot, failures_since_success
 from planner.view import FINAL_POLICY, Axes, Configuration, ScorePoint, TrialState, TrialView, View
 from runner.ports.backend import Point
-from runner.sweep.cells import Cells
-from runner.sweep.planned import configuration_of, plan_forecast, start_up_gpu_hours, start_ups
-from runner.sweep.prices import StartUps, StepPrices, TrialSteps
+from runner.sweep.plan_rows import configuration_of, plan_forecast, start_up_gpu_hours, start_ups
+from runner.sweep.prices import Cells, StartUps, StepPrices, TrialSteps
 from runner.sweep.spec import SweepSpec
 
 
@@ -86,10 +85,10 @@ class TrialFacts:
         self.failures, self.saved_step, self.after_loss, self.unsaved_gpu_hours = 0, step, False, 0.0
 
 
-class Board:
+class SweepState:
     """Trials, money and segments under way."""
 
-    def __init__(self, spec: SweepSpec, state: SweepState) -> None:
+    def __init__(self, spec: SweepSpec, state: SweepSnapshot) -> None:
         """Take in how a sweep stands; its open segments must have been settled before."""
         self.spec, self.sweep, self.plan = spec, state.sweep.name, state.plan
         self.running: dict[int, OpenSegment] = {}
@@ -305,7 +304,7 @@ class Board:
         """Return how many trials have failed."""
         return sum(trial.state is TrialState.FAILED for trial in self.trials.values())
 
-    def _recall(self, trial: Trial, state: SweepState) -> None:
+    def _recall(self, trial: Trial, state: SweepSnapshot) -> None:
         segments = state.segments.get(trial.id, [])
         facts = self.facts[trial.id]
         step = state.committed_step(trial.id)

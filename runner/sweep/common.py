@@ -13,7 +13,7 @@ from planner.config.trainer import COMMAND, TrainerChoice
 from planner.recipes import load_recipe
 from planner.store.schema import Plan
 from planner.tables import explained
-from runner.sweep.planned import (
+from runner.sweep.plan_rows import (
     absolute,
     checkpoints,
     compared_models,
@@ -25,7 +25,7 @@ from runner.sweep.planned import (
 from runner.sweep.spec import Training
 
 if TYPE_CHECKING:
-    from runner.sweep.planning import SweepChoice
+    from runner.sweep.plan import SweepChoice
 
 Values = Mapping[str, Any]
 

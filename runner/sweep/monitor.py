@@ -34,9 +34,9 @@ from planner.store.finals import (
 from planner.store.schema import Decision, Point, Sweep
 from planner.view import TrialView, View, has_curve
 from runner.ports.trial import TrialConfig
-from runner.sweep.board import Board
 from runner.sweep.journal import Journal
-from runner.sweep.keeping import BestCheckpoint, takes_rate
+from runner.sweep.kept import BestCheckpoint, takes_rate
+from runner.sweep.state import SweepState
 
 COPY_FAILED = "best-not-kept"
 FALLS = ("fall", "hacking")  # warnings that are over when the score has come back
@@ -94,7 +94,7 @@ class Promised:
 class FinalRunMonitor:
     """Takes the place of a sweep's conclusions in its final run."""
 
-    def __init__(self, known: View, promised: Promised, pool: Pool, board: Board, journal: Journal) -> None:
+    def __init__(self, known: View, promised: Promised, pool: Pool, board: SweepState, journal: Journal) -> None:
         """Judge by curves that are known, without that of the pilot which the run goes on from, and by its own."""
         self._known, self._promised, self._pool = known, promised, pool
         self._board, self._journal = board, journal
@@ -278,7 +278,7 @@ class FinalRunMonitor:
         self._journal.note(CLEARED, None, f"{rule}: {why}", rule=rule)
 
 
-def _scored(points: list[Point], board: Board) -> list[Scored]:
+def _scored(points: list[Point], board: SweepState) -> list[Scored]:
     """Return the validations, each with the mean training reward since the one before."""
     metric = board.spec.training.validation.target
     found, rewards = [], []

@@ -17,8 +17,8 @@ from planner.store.schema import Candidate, Plan, Trial
 from planner.tables import Section, explained
 from planner.view import CHAMPION_POLICY, EXPLORING_POLICY, Axes, Configuration
 from runner.ports.trial import TrialConfig
-from runner.sweep.in_common import training_of
-from runner.sweep.planned import (
+from runner.sweep.common import training_of
+from runner.sweep.plan_rows import (
     CPU,
     compared_models,
     configuration_of,
@@ -29,7 +29,7 @@ from runner.sweep.planned import (
     tried_recipes,
 )
 from runner.sweep.spec import Resources, SweepSpec, cell_name
-from runner.sweep.standing_in import in_its_own_time
+from runner.sweep.stand_in import in_its_own_time
 from runner.tasks.tokenizers import is_hub_name
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Reaching
