@@ -34,15 +34,17 @@ def training_of(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None
     """Return what all trials of the plan have in common."""
     described = trainer is not None and trainer.name == COMMAND
     scoring = _scoring(plan, choice)
-    own = _trains_on_own(plan, choice, trainer, scoring)
-    models = checkpoints(plan, choice.model) if own or described else {}
-    if own and choice.model is None and not (models or described):
+    trains_on_own = _trains_on_own(plan, choice, trainer, scoring)
+    models = checkpoints(plan, choice.model) if trains_on_own or described else {}
+    if trains_on_own and choice.model is None and not (models or described):
         raise InputError(
             "--problems needs --model too, the folder of a checkpoint or its name on the hub, such as Qwen/Qwen3-8B"
         )
     recipes = [load_recipe(name) for name in (*compared_recipes(plan), *tried_recipes(plan))]
-    given = {
-        "task": _own_task(plan, choice, scoring, models) if own else _known_task(plan, choice, scoring, trainer),
+    settings = {
+        "task": _own_task(plan, choice, scoring, models)
+        if trains_on_own
+        else _known_task(plan, choice, scoring, trainer),
         "recipe": recipes[0].model_dump(),
         "recipes": {recipe.name: recipe.model_dump() for recipe in recipes} if len(recipes) > 1 else {},
         "models": models,
@@ -54,7 +56,7 @@ def training_of(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None
     keys = ("task.reward", "machine.device", "machine.engine", "machine.weights")
     flags = {key: f"--{key.partition('.')[2]}" for key in keys}
     try:
-        return Training.model_validate(given)
+        return Training.model_validate(settings)
     except ValidationError as error:
         raise explained(error, Training, flags, "the plan") from error
 
@@ -68,19 +70,19 @@ def _trains_on_own(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | N
     """Whether the user's own problems are trained on; InputError where it is not known what else."""
     task, names = plan.config["workload"]["task"], embedded_tasks()
     simulated = choice.simulation is not None or _has_own(trainer)
-    own = choice.problems is not None or bool(scoring["data"] and task not in names and not simulated)
-    if not (own or simulated or task in names):
+    has_own_problems = choice.problems is not None or bool(scoring["data"] and task not in names and not simulated)
+    if not (has_own_problems or simulated or task in names):
         raise InputError(
             f"{plan.name} was made for {plan.workload['model']}, and what is to be trained on is not known: give "
             "--problems FILE.jsonl and --model (a local folder, or a name of the hub), or plan an embedded task with "
             f"rlplan propose --task {' | '.join(names)}"
         )
-    if compared_models(plan) and not (own or simulated):
+    if compared_models(plan) and not (has_own_problems or simulated):
         raise InputError(
             f"{plan.name} compares base models, and the embedded task '{task}' has its own: give --problems "
             "FILE.jsonl, or make a plan of one model"
         )
-    return own
+    return has_own_problems
 
 
 def _own_task(plan: Plan, choice: "SweepChoice", scoring: Values, models: Mapping[str, str]) -> dict[str, Any]:
@@ -131,33 +133,33 @@ def _machine(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None, *
 
 def _validation(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None) -> dict[str, Any]:
     """Return how trials are scored; InputError for a metric that nobody tells."""
-    given = plan.config["validation"]
-    metric = given.get("metric", "mean")
+    validation = plan.config["validation"]
+    metric = validation.get("metric", "mean")
     if (choice.simulation is not None or trainer) and metric != "mean":
-        who = f"the trainer {trainer.name} tells" if trainer else "a simulated world knows"
+        teller = f"the trainer {trainer.name} tells" if trainer else "a simulated world knows"
         raise InputError(
-            f"{plan.name} compares by the {metric} of the answers to a problem, and {who} their mean alone: take "
+            f"{plan.name} compares by the {metric} of the answers to a problem, and {teller} their mean alone: take "
             "[validation] metric = 'mean'"
         )
     names = ("problems", "samples", "every_steps", "every_rollouts")
-    return {name: given[name] for name in names} | {"metric": metric, "metric_k": given.get("metric_k")}
+    return {name: validation[name] for name in names} | {"metric": metric, "metric_k": validation.get("metric_k")}
 
 
-def _folder_or_name(given: str | None) -> str | None:
+def _folder_or_name(place: str | None) -> str | None:
     """Return the path of a model or of problems from the root; what is no path may be a name that others know."""
-    return absolute(given) if given is None or Path(given).expanduser().exists() else given
+    return absolute(place) if place is None or Path(place).expanduser().exists() else place
 
 
 def _scoring(plan: Plan, choice: "SweepChoice") -> dict[str, Any]:
     """Return the plan's [task], with the reward and the problems that are given now."""
-    given: dict[str, Any] = dict(plan.config.get("task", {}))
-    reward = choice.reward or given.get("reward")
-    given |= {"reward": _absolute_reward(reward)} if reward else {}
-    given |= {"chat_template": absolute(given["chat_template"])} if given.get("chat_template") else {}
+    scoring: dict[str, Any] = dict(plan.config.get("task", {}))
+    reward = choice.reward or scoring.get("reward")
+    scoring |= {"reward": _absolute_reward(reward)} if reward else {}
+    scoring |= {"chat_template": absolute(scoring["chat_template"])} if scoring.get("chat_template") else {}
     for key, instead in (("data", choice.problems), ("validation", choice.validation)):
-        sources = [] if instead else given.get(key, [])
-        given[key] = [{**each, "path": _folder_or_name(each["path"])} for each in sources]
-    return given
+        sources = [] if instead else scoring.get(key, [])
+        scoring[key] = [{**source, "path": _folder_or_name(source["path"])} for source in sources]
+    return scoring
 
 
 def _absolute_reward(reward: str) -> str:

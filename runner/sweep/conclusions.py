@@ -136,12 +136,12 @@ class Conclusions:
         due = [trial for trial in board.fresh - running if self._fitted.get(trial, 0) < len(board.trials[trial].scores)]
         trials = [board.trials[trial] for trial in due if has_curve(board.trials[trial])]
         began = time.perf_counter()
-        known = beliefs_of(self._pool.joint_draws(board.view(0)), trials) if trials else {}
+        beliefs = beliefs_of(self._pool.joint_draws(board.view(0)), trials) if trials else {}
         board.fresh -= set(due)  # what could not be fitted is tried again in the next turn
         if not trials:
             return
-        took = 1000 * (time.perf_counter() - began) / len(known)
-        for trial, belief in known.items():
+        took = 1000 * (time.perf_counter() - began) / len(beliefs)
+        for trial, belief in beliefs.items():
             self._journal.add_row(
                 Fit,
                 trial_id=trial,
@@ -150,7 +150,7 @@ class Conclusions:
                 verdict=belief.verdict,
                 upto_gpu_hours=belief.upto_gpu_hours,
                 target_gpu_hours=board.spec.target_gpu_hours,
-                parameters={name: asdict(each) for name, each in belief.parameters.items()},
+                parameters={name: asdict(parameter) for name, parameter in belief.parameters.items()},
                 predicted_mean=belief.score.median,
                 predicted_low=belief.score.low,
                 predicted_high=belief.score.high,
@@ -177,29 +177,29 @@ class Conclusions:
         board.reprice()
         try:
             draws = FEWER_DRAWS if so_far else DRAWS
-            found = answer_of(board, pool=self._pool, draws=draws)
+            answer = answer_of(board, pool=self._pool, draws=draws)
         except (NotFoundError, BudgetError):
             return
-        chosen = found.chosen
+        chosen = answer.chosen
         row: dict[str, Any] = {
             "made_at": journal.clock.now(),
             "expected_regret": chosen.expected_regret,
             "gpu_hours_to_target": chosen.gpu_hours,
-            "details": details(found) | ({SO_FAR: True} if so_far else {}),
+            "details": details(answer) | ({SO_FAR: True} if so_far else {}),
             **{name: getattr(chosen, name) for name in CHOSEN},
         }
-        rows = rankings(found)
+        rows = rankings(answer)
         sweep = board.sweep
         journal.add(lambda session: save_recommendation(session, sweep, Recommendation(**row), rows))
 
 
-def details(found: FinalAnswer) -> dict[str, Any]:
+def details(answer: FinalAnswer) -> dict[str, Any]:
     """Return what a stored recommendation has beside its columns: the reason, and the whole answer as data."""
-    reason = " ".join([found.how_sure, *([f"{found.runner_up.sentence}."] if found.runner_up else [])])
-    return {"reason": reason, **answer_data(found)}
+    reason = " ".join([answer.how_sure, *([f"{answer.runner_up.sentence}."] if answer.runner_up else [])])
+    return {"reason": reason, **answer_data(answer)}
 
 
-def rankings(found: FinalAnswer) -> list[RankedRow]:
+def rankings(answer: FinalAnswer) -> list[RankedRow]:
     """Return the ranked list of an answer: what can be run, the chosen one first, and then what cannot.
 
     That has no score: it has failed, or is too dear for one update.
@@ -207,27 +207,27 @@ def rankings(found: FinalAnswer) -> list[RankedRow]:
     ranked = [
         RankedRow(
             rank=rank,
-            gpu_hours_to_target=each.gpu_hours,
-            gpu_hours_spent=each.gpu_hours_spent,
-            status=each.status,
-            **{name: getattr(each, name) for name in CHOSEN},
+            gpu_hours_to_target=choice.gpu_hours,
+            gpu_hours_spent=choice.gpu_hours_spent,
+            status=choice.status,
+            **{name: getattr(choice, name) for name in CHOSEN},
         )
-        for rank, each in enumerate(found.ranked, start=1)
+        for rank, choice in enumerate(answer.ranked, start=1)
     ]
     left_out = [
         RankedRow(
             rank=rank,
-            rollouts_per_prompt=each.rollouts_per_prompt,
-            prompts_per_batch=each.prompts_per_batch,
-            update_steps=(steps := known.steps(found.target_gpu_hours)),
-            learning_rate=known.learning_rate,
-            recipe=known.recipe,
-            gpu_hours_spent=known.gpu_hours_spent,
-            gpu_hours_to_target=steps * known.gpu_hours_per_step,
-            status=known.status,
-            axes=each.axes,
+            rollouts_per_prompt=configuration.rollouts_per_prompt,
+            prompts_per_batch=configuration.prompts_per_batch,
+            update_steps=(steps := facts.steps(answer.target_gpu_hours)),
+            learning_rate=facts.learning_rate,
+            recipe=facts.recipe,
+            gpu_hours_spent=facts.gpu_hours_spent,
+            gpu_hours_to_target=steps * facts.gpu_hours_per_step,
+            status=facts.status,
+            axes=configuration.axes,
         )
-        for rank, (each, known) in enumerate(found.left_out.items(), start=len(ranked) + 1)
+        for rank, (configuration, facts) in enumerate(answer.left_out.items(), start=len(ranked) + 1)
     ]
     return [*ranked, *left_out]
 
@@ -246,10 +246,10 @@ def deciding(session: Session, sweep: str, spec: SweepSpec) -> tuple[Policy, Con
     pilots = session.get_one(Sweep, final.of_sweep_id)
     view = evidence(session, pilots, before=final.id)
     others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}
-    known = replace(view, trials=others)
+    without_pilot = replace(view, trials=others)
     promised = Promised.of(session, final, _remedy(session, final, pilots))
-    policy = FinalPolicy(partial(left_by, known, pool) if final.stop_when_won else None)
-    return policy, partial(FinalRunMonitor, known, promised, pool)
+    policy = FinalPolicy(partial(left_by, without_pilot, pool) if final.stop_when_won else None)
+    return policy, partial(FinalRunMonitor, without_pilot, promised, pool)
 
 
 def evidence(session: Session, pilots: Sweep, before: int | None = None) -> View:
@@ -265,8 +265,8 @@ def evidence(session: Session, pilots: Sweep, before: int | None = None) -> View
 
 def _remedy(session: Session, final: Final, pilots: Sweep) -> str:
     """Name the runner-up of the recommendation, and the command that launches it with what is left."""
-    wanted = session.query(Recommendation).where(Recommendation.sweep_id == pilots.id)
-    answer = wanted.order_by(Recommendation.id.desc()).first()
+    query = session.query(Recommendation).where(Recommendation.sweep_id == pilots.id)
+    answer = query.order_by(Recommendation.id.desc()).first()
     rival = None if answer is None else answer.details.get("runner_up")
     if not rival:
         return ""

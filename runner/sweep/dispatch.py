@@ -116,14 +116,14 @@ class Dispatcher:
 
     def _room(self, segment: OpenSegment) -> float:
         """Return the most by which a reservation may grow: of a challenger what all of them may still take."""
-        board, left = self._board, self._board.ledger.left
+        board, gpu_hours_left = self._board, self._board.ledger.left
         champion = board.champion
         if champion is None or board.trials[segment.trial].configuration in champion.candidates:
-            return left
-        beside = [trial for trial in board.trials.values() if trial.configuration not in champion.candidates]
+            return gpu_hours_left
+        challengers = [trial for trial in board.trials.values() if trial.configuration not in champion.candidates]
         reserved = {running.trial: running.reserved_gpu_hours for running in board.running.values()}
-        taken = math.fsum(trial.gpu_hours_spent + reserved.get(trial.trial, 0.0) for trial in beside)
-        return min(left, most_of_challengers(champion) - taken)
+        used = math.fsum(trial.gpu_hours_spent + reserved.get(trial.trial, 0.0) for trial in challengers)
+        return min(gpu_hours_left, most_of_challengers(champion) - used)
 
     def stop(self, segment: int) -> None:
         """Ask a segment to end, saved, and note when: what does not end is killed."""
@@ -236,9 +236,11 @@ class Dispatcher:
         share, underway = account.share(len(self._board.trials)), self._board.running or self._starting
         if not took or (underway and LONGER * took <= share):
             return
-        left = min(account.ledger.left, share)
-        reason = f"its last segment ended before a save, and {left:.3g} GPU-hours are too few for a longer one"
-        self._intake.decide(view.trial, TrialState.PRUNED, "prune", Why(reason, {"took": took, "left": left}))
+        gpu_hours_left = min(account.ledger.left, share)
+        reason = (
+            f"its last segment ended before a save, and {gpu_hours_left:.3g} GPU-hours are too few for a longer one"
+        )
+        self._intake.decide(view.trial, TrialState.PRUNED, "prune", Why(reason, {"took": took, "left": gpu_hours_left}))
 
     def _open(self, trial: int, from_step: int, granted: Grant) -> None:
         facts, clock = self._board.facts[trial], self._executor.clock
@@ -267,17 +269,20 @@ class Dispatcher:
         self._journal.add(store)
 
     def _propose(self, action: Propose) -> None:
-        asked = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
+        configuration = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
         seed = self._board.spec.seed if action.seed is None else action.seed
-        if any((each.configuration, each.seed) == (asked, seed) for each in self._board.trials.values()):
+        if any((trial.configuration, trial.seed) == (configuration, seed) for trial in self._board.trials.values()):
             raise IllegalTransitionError(
-                f"policy '{self._policy.name}' wants to plan {asked} with seed {seed}, of which the sweep has a trial"
+                f"policy '{self._policy.name}' wants to plan {configuration} with seed {seed}, of which the sweep has "
+                "a trial"
             )
-        candidate = self._board.candidate(asked)
+        candidate = self._board.candidate(configuration)
         now = self._executor.clock.now()
 
         def store(session: Session) -> None:
-            new = new_trial(self._board.spec, candidate, asked.axes, rate_of(candidate, asked.axes), seed)
+            new = new_trial(
+                self._board.spec, candidate, configuration.axes, rate_of(candidate, configuration.axes), seed
+            )
             self._planned[new.name] = session.get_one(Trial, sweeps.add_trial(session, self._board.sweep, new, now))
 
         self._journal.add(store)

@@ -177,11 +177,11 @@ class SweepDriver:
                 return True
             with suppress(UnstoredError):  # what runs goes on, and the user is heard
                 self._begin_new(ending)
-            held = ending or self._interrupted() or self._requests.paused
-            held |= self._journal.behind or self._folder.is_missing
-            if not self._board.running and not held and self._nothing_comes():
+            on_hold = ending or self._interrupted() or self._requests.paused
+            on_hold |= self._journal.behind or self._folder.is_missing
+            if not self._board.running and not on_hold and self._nothing_comes():
                 return False
-            self._idleness.say_waiting(held=held)
+            self._idleness.say_waiting(held=on_hold)
             self._idleness.release(paused=self._requests.paused)
             self._folder.take(self._executor.wait(self._tick))
             self._dispatcher.keep_within()
@@ -240,8 +240,8 @@ class SweepDriver:
             ends = (f"{count} {state}{kinds if state == 'failed' else ''}" for state, count in counts.most_common())
             reason = f"every trial has ended: {', '.join(ends)}"
         else:
-            left = self._board.ledger.left
-            reason = f"no segment that the policy wants is paid for by the {left:.4g} GPU-hours that are left"
+            gpu_hours_left = self._board.ledger.left
+            reason = f"no segment that the policy wants is paid for by the {gpu_hours_left:.4g} GPU-hours that are left"
         self._journal.note("stop", None, reason)
 
     def _end_workers(self, reason: str) -> None:

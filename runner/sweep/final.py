@@ -119,7 +119,7 @@ def final_run(
 
 def limit_of(run: FinalRun, config: TrialConfig) -> int | None:
     """Return the update beyond which a final run is not trained: more would harm, or its data end there."""
-    return min((each for each in (run.price.most_steps, horizon_of(config)) if each is not None), default=None)
+    return min((limit for limit in (run.price.most_steps, horizon_of(config)) if limit is not None), default=None)
 
 
 def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
@@ -146,9 +146,9 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
 def trial_of_final(board: SweepState, run: FinalRun) -> Trial:
     """Return the trial of a final run: its pilot's, or one like those of the sweep, on the final run's layout."""
     spec = board.spec
-    known = [each for each in board.trials.values() if each.configuration == run.configuration]
-    trained = next((each for each in known if run.pilot is not None and each.trial == run.pilot.trial), None)
-    like = trained or next(iter(known), None)
+    trials = [trial for trial in board.trials.values() if trial.configuration == run.configuration]
+    trained = next((pilot for pilot in trials if run.pilot is not None and pilot.trial == run.pilot.trial), None)
+    like = trained or next(iter(trials), None)
     if run.pilot is not None and run.pilot.config is not None:  # a former final run's
         config = run.pilot.config.model_copy(update={"learning_rate": run.learning_rate})
     elif like is None:
@@ -177,9 +177,11 @@ def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) ->
     segment = results.open_segment(session, trial.id, new, now)
     path = str(Path(sweep.config["folder"]) / trial.name)
     results.settle_segment(session, segment, SegmentOutcome.COMMITTED, 0.0, now, path, pilot.step)
-    own = {"trial_id": trial.id, "attempt": 1, "segment_id": segment}
+    keys = {"trial_id": trial.id, "attempt": 1, "segment_id": segment}
     points = [
-        Point(**values_of(each) | own) for each in points_of(session, pilot.trial) if each.optimizer_step <= pilot.step
+        Point(**values_of(point) | keys)
+        for point in points_of(session, pilot.trial)
+        if point.optimizer_step <= pilot.step
     ]
     add_points(session, points)
 
@@ -214,12 +216,12 @@ class MovingEnd:
     def _space(self, run: TrialView) -> None:
         """Space further validations anew where there would be many more or fewer, or GPU-hours be left at the end."""
         board, planned = self._board, self._board.candidate(run.configuration)
-        left, start_up, limit = board.ledger.left, board.start_up(run.trial), board.spec.most_steps
+        gpu_hours_left, start_up, limit = board.ledger.left, board.start_up(run.trial), board.spec.most_steps
         spacing = max(1, run.most_steps * planned.segment_steps // planned.update_steps)
         if run.most_steps - run.step <= run.segment_steps:
             is_limited = limit is not None and run.most_steps + run.segment_steps > limit
-            spacing = run.segment_steps if is_limited else last_spacing(run, left, start_up)
-        elif 1 / FACTOR < spacing / run.segment_steps < FACTOR or start_up > MOST_FOR_SPACING * left:
+            spacing = run.segment_steps if is_limited else last_spacing(run, gpu_hours_left, start_up)
+        elif 1 / FACTOR < spacing / run.segment_steps < FACTOR or start_up > MOST_FOR_SPACING * gpu_hours_left:
             return
         if spacing == run.segment_steps or run.step < run.segment_steps:
             return

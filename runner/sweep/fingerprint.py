@@ -53,8 +53,8 @@ def _of_others(root: Path, trainer: str) -> list[str]:
     """List the folders that only other trainers use; a stand-in is made of those that it stands for."""
     if trainer == BUILTIN:
         return [TRAINERS]
-    own = trainer.replace("-", "_")
-    others = [path.name for path in (root / TRAINERS).glob("*/") if path.name != own and trainer != STANDIN]
+    folder = trainer.replace("-", "_")
+    others = [path.name for path in (root / TRAINERS).glob("*/") if path.name != folder and trainer != STANDIN]
     engines = () if trainer == TINKER else OURS  # a service is driven by our own trainer's loop
     return [*engines, *(f"{TRAINERS}/{name}" for name in others)]
 
@@ -89,22 +89,22 @@ def _files_of_trainer(trainer: TrainerChoice | None) -> list[Path]:
     if trainer is None:
         return []
     folder = str(trainer.options.get(HERE, ""))
-    named: set[Path] = set()
+    files: set[Path] = set()
     for text in _texts([trainer.options, trainer.environment]):
         words = [text]
         with suppress(ValueError):  # a pattern need not be a command line
             words += shlex.split(text)
         places = {part for word in words for part in (word, word.partition("=")[2])}
-        named |= {Path(place.replace(f"{{{HERE}}}", folder)) for place in places if os.sep in place}
-    return sorted(path for path in named if path.is_absolute() and os.path.isfile(path))
+        files |= {Path(place.replace(f"{{{HERE}}}", folder)) for place in places if os.sep in place}
+    return sorted(path for path in files if path.is_absolute() and os.path.isfile(path))
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
+        for part in value.values():
+            yield from _texts(part)
     elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+        for part in value:
+            yield from _texts(part)

@@ -63,23 +63,23 @@ def new_folder(above: Path, sweep: str, database: str) -> Path:
 
     What a kill has left of a sweep of this database that was never stored is taken.
     """
-    own, number = above / sweep, 1
+    folder, number = above / sweep, 1
     while True:
         try:
-            own.mkdir(parents=True)
+            folder.mkdir(parents=True)
         except OSError as error:
-            if not (isinstance(error, FileExistsError) and own.exists()):
-                reason = why(error, own)
+            if not (isinstance(error, FileExistsError) and folder.exists()):
+                reason = why(error, folder)
                 raise InputError(
-                    f"the sweep's folder '{own}' cannot be made ({reason}): give another --folder"
+                    f"the sweep's folder '{folder}' cannot be made ({reason}): give another --folder"
                 ) from error
-            mark = mark_of(own)
-            if mark is not None and (mark.sweep, mark.database) == (sweep, database) and os.listdir(own) == [MARK]:
-                return own
+            mark = mark_of(folder)
+            if mark is not None and (mark.sweep, mark.database) == (sweep, database) and os.listdir(folder) == [MARK]:
+                return folder
             number += 1
-            own = above / f"{sweep}-{number}"
+            folder = above / f"{sweep}-{number}"
         else:
-            return own
+            return folder
 
 
 def mark_folder(folder: Path, sweep: Sweep, database: str) -> None:
@@ -140,7 +140,7 @@ def require_mark(folder: Path) -> None:
     )
 
 
-def home_of(sweep: Sweep, database: str, given: str | Path | None = None) -> Home:
+def home_of(sweep: Sweep, database: str, folder: str | Path | None = None) -> Home:
     """Return the folder of a stored sweep, and change nothing; AstrayError where it is gone or is another's.
 
     `database` is what the store calls its location, `given` the folder that the user has named.
@@ -148,25 +148,29 @@ def home_of(sweep: Sweep, database: str, given: str | Path | None = None) -> Hom
     if "folder" not in sweep.config:
         raise AstrayError("its settings name no folder", f"the settings of {sweep.name} name no folder")
     stored = Path(sweep.config["folder"])
-    if given is not None:
-        return _named(sweep, database, stored, Path(os.path.abspath(Path(given).expanduser())))
+    if folder is not None:
+        return _named(sweep, database, stored, Path(os.path.abspath(Path(folder).expanduser())))
     objection = _objection(sweep, database, stored)
     if objection is None:
         former = mark_of(stored)
         moved = former is not None and not _same(former.database, database)
         return Home(stored, f"its database was {former.database} and is {database} now" if former and moved else None)
-    for beside in _beside(stored, database):
-        if mark_of(beside) is not None and _objection(sweep, database, beside) is None:
+    for neighbour in _beside(stored, database):
+        if mark_of(neighbour) is not None and _objection(sweep, database, neighbour) is None:
             if not stored.is_dir():
-                return Home(beside, f"its folder was moved along with its database, from {stored} to {beside}")
-            return Home(beside, f"its database was copied, and so was its folder: it goes on in {beside}, not {stored}")
+                return Home(neighbour, f"its folder was moved along with its database, from {stored} to {neighbour}")
+            return Home(
+                neighbour, f"its database was copied, and so was its folder: it goes on in {neighbour}, not {stored}"
+            )
     return _fetched(sweep, stored, objection)
 
 
-def _named(sweep: Sweep, database: str, stored: Path, given: Path) -> Home:
+def _named(sweep: Sweep, database: str, stored: Path, folder: Path) -> Home:
     """Return the folder that was named, or that of the sweep in it, as `rlplan sweep --folder` has it."""
-    below = (given / name for name in (stored.name, sweep.name))
-    place = next((each for each in below if mark_of(given) is None and mark_of(each) is not None), given)
+    below = (folder / name for name in (stored.name, sweep.name))
+    place = next(
+        (subfolder for subfolder in below if mark_of(folder) is None and mark_of(subfolder) is not None), folder
+    )
     objection = _objection(sweep, database, place, named=True)
     if objection is not None:
         return _fetched(sweep, place, objection)

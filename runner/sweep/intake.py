@@ -106,8 +106,8 @@ class Intake:
         self._asked.setdefault(event.worker, segment.started_seconds)
         lived = self._credible(event.worker, self._board.spec.resources.gpu_hours(event.worker_seconds))
         self._board.began(segment, event.worker, self._clock.seconds(), lived)
-        taken = {"worker": event.worker, "started_at": self._clock.now()}
-        row = update(SegmentRow).where(SegmentRow.id == segment.id).values(**taken)
+        start = {"worker": event.worker, "started_at": self._clock.now()}
+        row = update(SegmentRow).where(SegmentRow.id == segment.id).values(**start)
         self._journal.add(lambda session: session.execute(row))
 
     def _progress(self, segment: OpenSegment, points: Sequence[Point]) -> None:
@@ -137,12 +137,12 @@ class Intake:
         to_the_end = segment.from_step + made >= trial.most_steps
         facts.unsaved_gpu_hours = math.inf if to_the_end else gpu_hours
         facts.least_updates = max(1, math.ceil(LONGER * made))
-        left = min(board.ledger.left, board.account.share(len(board.trials)))
+        gpu_hours_left = min(board.ledger.left, board.account.share(len(board.trials)))
         lost = f"{made} updates after step {segment.from_step} ({gpu_hours:.3g} GPU-hours) were lost: no save came"
-        if segment.unpaid or segment.from_step or LONGER * facts.unsaved_gpu_hours <= left:
+        if segment.unpaid or segment.from_step or LONGER * facts.unsaved_gpu_hours <= gpu_hours_left:
             self._journal.note(UNSAVED, segment.trial, f"{lost}; another segment has to be {LONGER:g} times as long")
             return False
-        why = f"{lost}, and a longer segment may take {left:.3g}: {SAVE_SOONER}"
+        why = f"{lost}, and a longer segment may take {gpu_hours_left:.3g}: {SAVE_SOONER}"
         self._fail(segment.trial, UNSAVED, why, why)
         return True
 
@@ -172,7 +172,9 @@ class Intake:
     def _lose(self, segment: OpenSegment, kind: str, message: str, tail: str) -> None:
         """Have the trial tried again after a while, if that may help and was not done too often; else it has failed."""
         # What stands is the score that the segment began with: it is stored, and read by who takes over.
-        self._board.scored(segment.trial, [each for each in segment.points if each.optimizer_step <= segment.from_step])
+        self._board.scored(
+            segment.trial, [point for point in segment.points if point.optimizer_step <= segment.from_step]
+        )
         spec, facts = self._board.spec, self._board.facts[segment.trial]
         counts = kind != PREEMPTED and not self.stopped
         facts.failed(_saved_step(facts), counts=counts)
@@ -195,9 +197,9 @@ class Intake:
         self._move(trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
         self._journal.note("failed", trial, f"{kind}{tried}: {message}", kind=kind, failures=failures)
 
-    def settle(self, found: Iterable[WorkerRecord]) -> None:
+    def settle(self, records: Iterable[WorkerRecord]) -> None:
         """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""
-        for record in found:
+        for record in records:
             lived = self._credible(record.worker, record.gpu_hours)
             self._idle(record.worker, self._board.account.unpaid(record.worker, lived))
 
@@ -213,11 +215,11 @@ class Intake:
         if event.segment in self._ignored:
             return
         self._ignored.add(event.segment)
-        what = type(event).__name__.lower()
+        kind = type(event).__name__.lower()
         self._journal.note(
             "ignored",
             None,
-            f"a late report ({what}) of segment {event.segment} from {event.worker} was ignored: the segment is over",
+            f"a late report ({kind}) of segment {event.segment} from {event.worker} was ignored: the segment is over",
             segment=event.segment,
             worker=event.worker,
         )
@@ -232,15 +234,15 @@ class Intake:
 
         Of a former driver's worker only this driver's own time is known, and what it was charged with before that.
         """
-        gpu_hours, asked = self._board.spec.resources.gpu_hours, self._asked.get(worker)
-        before = 0.0 if asked is not None else self._board.account.charged(worker)
-        most = before + gpu_hours(self._clock.seconds() - (self._began_at if asked is None else asked))
+        gpu_hours, asked_at = self._board.spec.resources.gpu_hours, self._asked.get(worker)
+        before = 0.0 if asked_at is not None else self._board.account.charged(worker)
+        most = before + gpu_hours(self._clock.seconds() - (self._began_at if asked_at is None else asked_at))
         if lived_gpu_hours <= most + gpu_hours(CLOCK_MARGIN_SECONDS):
             return lived_gpu_hours
         if worker not in self._refused:
             self._refused.add(worker)
             self._journal.note("clock", None, refused(worker, lived_gpu_hours, most))
-        return before if asked is None else most
+        return before if asked_at is None else most
 
     def _close(
         self,

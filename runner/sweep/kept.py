@@ -46,11 +46,11 @@ def takes_rate(config: TrialConfig) -> bool:
 
 def copy_pilot(pilot: FromPilot, config: TrialConfig, folder: Path) -> None:
     """Copy what a trial has saved and scored into that of a final run, which has its learning rate; its own stays."""
-    found = [(step, parts) for step, parts in checkpoints_of(config, pilot.folder) if step <= pilot.step]
-    if not found:
+    checkpoints = [(step, parts) for step, parts in checkpoints_of(config, pilot.folder) if step <= pilot.step]
+    if not checkpoints:
         raise CheckpointError(f"{pilot.folder} holds no checkpoint up to update {pilot.step:,} to go on from")
     try:
-        _copy((part for _, parts in found for part in parts), pilot.folder, folder)
+        _copy((part for _, parts in checkpoints for part in parts), pilot.folder, folder)
         write_points(folder, [point for point in read_points(pilot.folder) if point.optimizer_step <= pilot.step])
         if pilot.config is not None and pilot.config.learning_rate != config.learning_rate:
             _at_rate(config, folder)
@@ -67,18 +67,18 @@ def keep_best(config: TrialConfig, folder: Path, scores: Sequence[ScorePoint]) -
     best, aside, former = (folder / f"{BEST}{ending}" for ending in ("", ".writing", ".former"))
     if former.is_dir() and not best.exists():  # whoever was replacing it was killed
         former.rename(best)
-    found, held = dict(checkpoints_of(config, folder)), newest_step(config, best)
-    chosen = _best_of(scores, {*found, *([] if held is None else [held])})
-    if chosen is None or chosen == held:
-        return held
-    parts = found[chosen]
+    checkpoints, best_step = dict(checkpoints_of(config, folder)), newest_step(config, best)
+    chosen = _best_of(scores, {*checkpoints, *([] if best_step is None else [best_step])})
+    if chosen is None or chosen == best_step:
+        return best_step
+    parts = checkpoints[chosen]
     shutil.rmtree(aside, ignore_errors=True)
     try:
         _copy(parts, folder, aside)
         if (folder / METRICS).exists():
             write_points(aside, [point for point in read_points(folder) if point.optimizer_step <= chosen])
         if not _alike(parts, folder, aside):  # its trainer has removed it meanwhile
-            return held
+            return best_step
         shutil.rmtree(former, ignore_errors=True)
         if best.exists():
             best.rename(former)
@@ -91,13 +91,13 @@ def keep_best(config: TrialConfig, folder: Path, scores: Sequence[ScorePoint]) -
 
 def _best_of(scores: Sequence[ScorePoint], saved: Iterable[int]) -> int | None:
     """Return the checkpoint of the highest score that has one."""
-    found = []
-    for number, each in enumerate(scores):
+    bests = []
+    for number, point in enumerate(scores):
         upto = scores[number + 1].step if number + 1 < len(scores) else math.inf
-        of = [step for step in saved if each.step <= step < upto and each.step]  # the base model has none
+        of = [step for step in saved if point.step <= step < upto and point.step]  # the base model has none
         if of:
-            found.append((each.score, -number, min(of)))
-    return max(found)[2] if found else None
+            bests.append((point.score, -number, min(of)))
+    return max(bests)[2] if bests else None
 
 
 class BestCheckpoint:
@@ -128,7 +128,7 @@ class BestCheckpoint:
                 self._under_way.exception()  # which waits for its end
             reasons.append(self.see(scores))
         self._thread.shutdown()
-        return next((each for each in reasons if each is not None), None)
+        return next((reason for reason in reasons if reason is not None), None)
 
 
 def _copy(parts: Iterable[Path], folder: Path, target: Path) -> None:

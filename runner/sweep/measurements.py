@@ -30,8 +30,10 @@ def cost_record(
         return None
     # Where the batch grows, updates of other sizes took other times: the newest size counts.
     prompts = updates[-1].get("prompts_per_batch", trial.prompts_per_batch)
-    updates = [each for each in updates if each.get("prompts_per_batch", trial.prompts_per_batch) == prompts]
-    took = {each.value: [it["seconds"][each] for it in updates if it.get("seconds", {}).get(each)] for each in Phase}
+    updates = [update for update in updates if update.get("prompts_per_batch", trial.prompts_per_batch) == prompts]
+    took = {
+        phase.value: [it["seconds"][phase] for it in updates if it.get("seconds", {}).get(phase)] for phase in Phase
+    }
     shares = dict.fromkeys(ONCE_A_BATCH, spec.recipe(trial.axes).schedule.updates_per_batch)
     return CostRecord(
         **_common(spec, workload, trial, at),
@@ -40,9 +42,9 @@ def cost_record(
         trained_rollouts=round(_mean(updates, "trained_rollouts")),
         mean_response_tokens=_mean(updates, "response_tokens"),
         longest_response_tokens=max(
-            float(each.get("longest_response_tokens", each["response_tokens"])) for each in updates
+            float(update.get("longest_response_tokens", update["response_tokens"])) for update in updates
         ),
-        seconds={name: statistics.median(each) / shares.get(name, 1) for name, each in took.items() if each},
+        seconds={name: statistics.median(values) / shares.get(name, 1) for name, values in took.items() if values},
         steps=len(updates),
     )
 
@@ -61,9 +63,9 @@ def _of_outside(
     if recipe.schedule.staleness_bound or recipe.filters.zero_variance == "refill" or always_apart(trainer.name):
         return None
     updates = [point.metrics for point in points[1:] if _is_timed(point) and point.score is None]
-    took = [sum(value for name, value in each["seconds"].items() if name != "start_up") for each in updates]
-    took = [each for each in took if each > 0]
-    if len(took) < FEWEST_UPDATES or min(each["response_tokens"] for each in updates) <= 0:
+    took = [sum(value for name, value in update["seconds"].items() if name != "start_up") for update in updates]
+    took = [seconds for seconds in took if seconds > 0]
+    if len(took) < FEWEST_UPDATES or min(update["response_tokens"] for update in updates) <= 0:
         return None
     mean, rollouts = _mean(updates, "response_tokens"), trial.rollouts_per_prompt * trial.prompts_per_batch
     return CostRecord(
@@ -115,4 +117,4 @@ def _is_timed(point: Point) -> bool:
 
 
 def _mean(updates: Sequence[dict[str, Any]], name: str) -> float:
-    return statistics.fmean(float(each[name]) for each in updates)
+    return statistics.fmean(float(update[name]) for update in updates)

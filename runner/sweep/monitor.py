@@ -88,15 +88,15 @@ class Promised:
 
     def at(self, share: float) -> PredictedScore:
         """Return the score that was promised after a share of the run."""
-        return promised_at([tuple(each) for each in self.final.promised_band], share)
+        return promised_at([tuple(row) for row in self.final.promised_band], share)
 
 
 class FinalRunMonitor:
     """Takes the place of a sweep's conclusions in its final run."""
 
-    def __init__(self, known: View, promised: Promised, pool: Pool, board: SweepState, journal: Journal) -> None:
+    def __init__(self, evidence: View, promised: Promised, pool: Pool, board: SweepState, journal: Journal) -> None:
         """Judge by curves that are known, without that of the pilot which the run goes on from, and by its own."""
-        self._known, self._promised, self._pool = known, promised, pool
+        self._known, self._promised, self._pool = evidence, promised, pool
         self._board, self._journal = board, journal
         self._forecast_at, self._warned, self._has_won = promised.forecast_at, set(promised.warned), promised.has_won
         self._rival = promised.rival
@@ -114,8 +114,8 @@ class FinalRunMonitor:
         """Judge what was stored since the last look."""
         run = self._run
         with self._journal.store.read() as session:
-            wanted = select(func.count(), func.coalesce(func.max(Point.attempt), 0)).where(Point.trial_id == run.trial)
-            count, attempt = session.execute(wanted).one()
+            query = select(func.count(), func.coalesce(func.max(Point.attempt), 0)).where(Point.trial_id == run.trial)
+            count, attempt = session.execute(query).one()
             if (mark := (count, attempt)) == self._mark:
                 return
             points = points_of(session, run.trial)
@@ -163,7 +163,7 @@ class FinalRunMonitor:
     def _keep(self, *, last: bool = False) -> None:
         """Keep the checkpoint of the best score so far."""
         run = self._run
-        reason = (self._best.end if last else self._best.see)([each for each in run.scores if each.step <= run.step])
+        reason = (self._best.end if last else self._best.see)([score for score in run.scores if score.step <= run.step])
         if reason is not None:
             self._journal.note(COPY_FAILED, None, reason)
 
@@ -185,10 +185,10 @@ class FinalRunMonitor:
             gpu_hours = max(0.0, self._left - self._board.start_ups.typical)
             query = ForecastQuery(run, end_of(run), self._promised.end.score, gpu_hours)
             forecast = outlook(self._known, query, self._pool, DRAWS)
-        left = forecast.left if forecast is not None and run.step < run.most_steps else None
+        remaining_gain = forecast.left if forecast is not None and run.step < run.most_steps else None
         self._journal.note(VALIDATION, None, self._line(scored[-1], run, forecast), step=int(scored[-1].x))
         if forecast is not None:
-            self._store(forecast, left, run)
+            self._store(forecast, remaining_gain, run)
             self._hold(forecast)
             self._replan(forecast.rival)
         if (warned := fall(scored)) is None:
@@ -196,11 +196,11 @@ class FinalRunMonitor:
                 self._clear(rule, "the validation has come back to its best")
         elif not self._warned.intersection(FALLS):
             self._warn(warned)
-        if left is not None and left.won and not self._has_won:
+        if remaining_gain is not None and remaining_gain.won and not self._has_won:
             self._has_won = True
             saves = "`--stop-when-won` at the launch ends it here; `rlplan stop` does now, and the rest is kept"
-            details = {"step": run.step, "share_left": left.share, "expected": left.expected}
-            self._journal.note(WON, None, f"{nothing_to_win(left)}; {saves}", **details)
+            details = {"step": run.step, "share_left": remaining_gain.share, "expected": remaining_gain.expected}
+            self._journal.note(WON, None, f"{nothing_to_win(remaining_gain)}; {saves}", **details)
 
     def _replan(self, rival: SwitchTarget | None) -> None:
         """Say where another allocation passes the bar, and where it does no more; nothing switches by itself."""
@@ -250,7 +250,7 @@ class FinalRunMonitor:
             advice += f"; {self._promised.remedy}"
         self._warn_of(warned.rule, warned.evidence, advice)
 
-    def _store(self, forecast: EndForecast, left: RemainingGain | None, run: TrialView) -> None:
+    def _store(self, forecast: EndForecast, remaining_gain: RemainingGain | None, run: TrialView) -> None:
         now = run.scores[-1]
         self._journal.add_row(
             ForecastOfFinal,
@@ -263,8 +263,8 @@ class FinalRunMonitor:
             end_low=forecast.end.low,
             end_high=forecast.end.high,
             probability_below=forecast.probability_below,
-            expected_gain=None if left is None else left.expected,
-            probability_more=None if left is None else left.chance,
+            expected_gain=None if remaining_gain is None else remaining_gain.expected,
+            probability_more=None if remaining_gain is None else remaining_gain.chance,
         )
 
     def _warn_of(self, rule: str, evidence: str, advice: str) -> None:
@@ -281,7 +281,7 @@ class FinalRunMonitor:
 def _scored(points: list[Point], board: SweepState) -> list[Scored]:
     """Return the validations, each with the mean training reward since the one before."""
     metric = board.spec.training.validation.target
-    found, rewards = [], []
+    validations, rewards = [], []
     for point in points:
         reward = (point.metrics or {}).get("reward", (point.metrics or {}).get("pass_rate"))
         if isinstance(reward, int | float):
@@ -289,9 +289,9 @@ def _scored(points: list[Point], board: SweepState) -> list[Scored]:
         measured = metric.of(point.score, point.score_standard_error, point.further_scores)
         if measured is not None:
             mean = sum(rewards) / len(rewards) if rewards else None
-            found.append(Scored(point.optimizer_step, measured.score, measured.standard_error, mean))
+            validations.append(Scored(point.optimizer_step, measured.score, measured.standard_error, mean))
             rewards = []
-    return found
+    return validations
 
 
 def restated(
@@ -308,16 +308,16 @@ def restated(
     row = next((row for row in later if validations(0, row.step) >= LEAST_SCORES), None)
     if row is None or row.step >= run.most_steps:
         return "", {}
-    held = row.end_low <= scored[-1].score <= row.end_high
+    is_within = row.end_low <= scored[-1].score <= row.end_high
     clause = (
         f". After {percent(row.step / run.most_steps)}, by validations of its own, {row.end_score:.3f} "
-        f"({row.end_low:.3f} to {row.end_high:.3f}) was expected, which {'holds' if held else 'does not hold'}"
+        f"({row.end_low:.3f} to {row.end_high:.3f}) was expected, which {'holds' if is_within else 'does not hold'}"
     )
     return clause, {
         "restated": row.end_score,
         "restated_low": row.end_low,
         "restated_high": row.end_high,
-        "restated_held": held,
+        "restated_held": is_within,
         "restated_step": row.step,
     }
 
@@ -326,15 +326,17 @@ def _ending(
     promised: Promised, scored: list[Scored], run: TrialView, left_gpu_hours: float
 ) -> tuple[str, dict[str, float | bool]]:
     """Tell how the run ended: promised against reached, hours against the price."""
-    last, best = scored[-1], max(scored, key=lambda each: each.score)
+    last, best = scored[-1], max(scored, key=lambda score: score.score)
     final = promised.final
     share = last.x / max(1, run.most_steps)
     due = promised.end if share >= 1 else promised.at(share)
-    held = due.low <= last.score <= due.high
+    is_within = due.low <= last.score <= due.high
     made = (last.x - final.from_step) / (final.update_steps - final.from_step)  # of the updates that were priced
     priced = final.promised_gpu_hours * made
     where = "" if share >= 1 else f", at update {last.x:,g} of {run.most_steps:,}"
-    outcome = "which holds" if held else "which does not hold" if last.score < due.low else "and it ended above that"
+    outcome = (
+        "which holds" if is_within else "which does not hold" if last.score < due.low else "and it ended above that"
+    )
     summary = (
         f"the final run ended with {last.score:.3f}{where}; promised was {due.score:.3f} ({due.low:.3f} to "
         f"{due.high:.3f}), {outcome}. It took {run.gpu_hours_spent:.3g} "
@@ -345,7 +347,7 @@ def _ending(
         "promised": due.score,
         "promised_low": due.low,
         "promised_high": due.high,
-        "held": held,
+        "held": is_within,
         "share": share,
         "best": best.score,
         "best_step": best.x,

@@ -41,7 +41,7 @@ MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
 
 
 AnyPath = Annotated[Path, Field(strict=False)]
-Text = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
+Text = Annotated[str, BeforeValidator(lambda text: str(text) if isinstance(text, Path) else text)]
 
 
 TRIES_OUT, SAME_SIZE = 0.01, 0.02  # of the weights that a plan is priced for
@@ -86,9 +86,9 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
 
         script = read_script(choice.script)
-    given = plan.config.get("trainer")
-    named = choice.trainer or (script.trainer if script is not None and not given else None)
-    configured = chosen_trainer(named, given, approximate=choice.approximate)
+    table = plan.config.get("trainer")
+    name = choice.trainer or (script.trainer if script is not None and not table else None)
+    configured = chosen_trainer(name, table, approximate=choice.approximate)
     trainer = configured if script is None else script.onto(configured)
     if trainer is not None and trainer.save_seconds is None:  # as rarely as the plan has priced it
         trainer = trainer.model_copy(update={"save_seconds": plan.hardware.get("save_every_seconds")})
@@ -203,10 +203,10 @@ def _money_of_champion(plan: Plan) -> dict[str, Any]:
 def _require_applicable(plan: Plan) -> None:
     """Refuse what of a plan for this package's own trainer counts for others alone."""
     others = ("trainer.patience", "trainer.save_", "trainer.environment", "trainer.secrets")
-    given = [key for key in plan.config.get("sources", {}) if key.startswith(others)]
-    if given and "trainer" not in plan.config:
+    keys = [key for key in plan.config.get("sources", {}) if key.startswith(others)]
+    if keys and "trainer" not in plan.config:
         raise InputError(
-            f"{given[0]} counts for another trainer than rlplan's own, which keeps to its defaults, and {plan.name} is "
+            f"{keys[0]} counts for another trainer than rlplan's own, which keeps to its defaults, and {plan.name} is "
             "for that: leave it out, or give [trainer] a name, and propose again"
         )
 
@@ -214,7 +214,7 @@ def _require_applicable(plan: Plan) -> None:
 def _without_untrainable(spec: SweepSpec, plan: Plan) -> SweepSpec:
     """Return the settings without the recipes that are tried beside the plan's where the trainer cannot do them."""
     for name in tried_recipes(plan) if spec.training.trainer else ():
-        recipes = {each: recipe for each, recipe in spec.training.recipes.items() if each != name}
+        recipes = {other: recipe for other, recipe in spec.training.recipes.items() if other != name}
         try:
             _require_trainable(spec, plan, alone=name)
         except InputError:
@@ -233,21 +233,21 @@ def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None, on
                     f"{plan.name} compares {axis}s ({', '.join(values)}), and the trainer's command names no "
                     f"{{{axis}}}: it would train the same for all; name it, or make a plan of one {axis}"
                 )
-    for config, each in _kinds(spec, plan, only) if spec.training.trainer else ():
-        if alone in (None, text_of(each.axes, RECIPE)):
+    for config, row in _kinds(spec, plan, only) if spec.training.trainer else ():
+        if alone in (None, text_of(row.axes, RECIPE)):
             try:
                 driver_of(config).check(config)
             except InputError as error:
-                name = trial_name(configuration_of(each), spec.seed)
+                name = trial_name(configuration_of(row), spec.seed)
                 raise type(error)(f"{plan.name}, {name}: {error}") from error
 
 
 def _kinds(spec: SweepSpec, plan: Plan, only: int | None = None) -> Iterator[tuple[TrialConfig, Candidate]]:
     """Yield every kind of trial of the plan, or one row's, with its candidate."""
     rows = piloted(spec, plan) if only is None else [row for row in plan.candidates if row.rank == only]
-    for each in rows:
-        if spec.trains(each.axes):
-            yield spec.trial(configuration_of(each), each.learning_rate, spec.seed), each
+    for row in rows:
+        if spec.trains(row.axes):
+            yield spec.trial(configuration_of(row), row.learning_rate, spec.seed), row
 
 
 def _left_open(
@@ -260,7 +260,7 @@ def _left_open(
     assert spec.training.trainer is not None
     assert configured is not None
     trainer = spec.training.trainer
-    settings, own = dict(trainer.options["settings"]), configured.options.get("settings", {})
+    settings, own_settings = dict(trainer.options["settings"]), configured.options.get("settings", {})
     for config, _ in _kinds(spec, plan, only):
         with suppress(InputError):  # any other is told of by the trial itself
             try:
@@ -268,7 +268,7 @@ def _left_open(
                 alike = config.model_copy(update={"trainer": tried})
                 driver_of(alike).check(alike)
             except DecidedError as error:
-                settings = without(settings, error.keys, own)
+                settings = without(settings, error.keys, own_settings)
     require_known(script, settings)
     made = trainer.model_copy(update={"options": {**trainer.options, "settings": settings}})
     return spec.model_copy(update={"training": spec.training.model_copy(update={"trainer": made})})
@@ -276,7 +276,7 @@ def _left_open(
 
 def _require_pilots(plan: Plan) -> None:
     """Refuse a plan whose whole budget is for the final run, and say how to run that, or to have pilots."""
-    if any(each.pilot_steps for each in plan.candidates):
+    if any(row.pilot_steps for row in plan.candidates):
         return
     launch = f"`rlplan launch {plan.name}`" if plan.id else "`rlplan propose`, then `rlplan launch PLAN`"
     raise BudgetError(
@@ -288,15 +288,17 @@ def _require_pilots(plan: Plan) -> None:
 def piloted(spec: SweepSpec, plan: Plan) -> list[Candidate]:
     """Return the plan's rows that get a trial: the champion's first, then all with a pilot by their rank."""
     champion = spec.champion_terms
-    first = [] if champion is None else [row_of(plan, each) for each in champion.candidates]
+    first = [] if champion is None else [row_of(plan, candidate) for candidate in champion.candidates]
     return [*first, *(row for row in plan.candidates if row.pilot_steps and row not in first)]
 
 
 def new_trials(spec: SweepSpec, plan: Plan) -> list[Trial]:
     """Return a trial for every row of the plan that gets one and can be trained."""
     champion = spec.champion_terms
-    own = {} if champion is None else {row_of(plan, each).rank: each.axes for each in champion.candidates}
-    rows = ((row, own.get(row.rank, row.axes)) for row in piloted(spec, plan))
+    axes_of_candidates = (
+        {} if champion is None else {row_of(plan, candidate).rank: candidate.axes for candidate in champion.candidates}
+    )
+    rows = ((row, axes_of_candidates.get(row.rank, row.axes)) for row in piloted(spec, plan))
     return [new_trial(spec, row, axes, rate_of(row, axes)) for row, axes in rows if spec.trains(axes)]
 
 
@@ -304,8 +306,8 @@ def new_trial(
     spec: SweepSpec, candidate: Candidate, axes: Axes, learning_rate: float, seed: int | None = None
 ) -> Trial:
     """Return a trial of a candidate, whose axes and rate are its own unless the rate is searched for."""
-    asked = configuration_of(candidate)._replace(axes=axes)
-    config = spec.trial(asked, learning_rate, spec.seed if seed is None else seed)
+    configuration = configuration_of(candidate)._replace(axes=axes)
+    config = spec.trial(configuration, learning_rate, spec.seed if seed is None else seed)
     return trial_row(config, candidate, axes)
 
 

@@ -28,7 +28,10 @@ def row_of(plan: Plan, configuration: Configuration) -> Candidate:
     """Return a plan's row for a configuration, whose learning rate may be another."""
     sizes = configuration._replace(axes=without(configuration.axes, LEARNING_RATE))
     rows = {configuration_of(row): row for row in plan.candidates}
-    alike = {each._replace(axes=without(each.axes, LEARNING_RATE)): row for each, row in reversed(rows.items())}
+    alike = {
+        configuration._replace(axes=without(configuration.axes, LEARNING_RATE)): row
+        for configuration, row in reversed(rows.items())
+    }
     row = rows.get(configuration) or alike.get(sizes)
     if row is None:
         raise InputError(f"{plan.name} has no row for its champion, {named_configuration(configuration)}")
@@ -44,12 +47,12 @@ def rate_of(candidate: Candidate, axes: Axes) -> float:
 
 def start_ups(candidates: Iterable[Candidate], otherwise: float) -> dict[Axes, float]:
     """Return what the plan reckons for a start-up, by the axes that it depends on; the largest where no pilot says."""
-    found: dict[Axes, list[Candidate]] = {}
-    for each in candidates:
-        found.setdefault(without(each.axes, LEARNING_RATE), []).append(each)
+    rows_by_axes: dict[Axes, list[Candidate]] = {}
+    for row in candidates:
+        rows_by_axes.setdefault(without(row.axes, LEARNING_RATE), []).append(row)
     return {
-        axes: start_up_gpu_hours(rows) if any(each.pilot_steps for each in rows) else otherwise
-        for axes, rows in found.items()
+        axes: start_up_gpu_hours(rows) if any(row.pilot_steps for row in rows) else otherwise
+        for axes, rows in rows_by_axes.items()
     }
 
 
@@ -58,8 +61,8 @@ def plan_forecast(plan: Plan, spec: "SweepSpec") -> PlanPrior | None:
 
     None where it does not say on what workload, and of the best or the worst of k samples, which other cells favour.
     """
-    runs = ((each, run_in_prior(plan, spec, each)) for each in plan.candidates)
-    priced = [Priced(configuration_of(each), run, each.gpu_hours_per_step) for each, run in runs if run is not None]
+    runs = ((row, run_in_prior(plan, spec, row)) for row in plan.candidates)
+    priced = [Priced(configuration_of(row), run, row.gpu_hours_per_step) for row, run in runs if run is not None]
     return prior_of_plan(priced, spec.target_gpu_hours)
 
 
@@ -76,7 +79,7 @@ def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:
     """Return what the plan reckons for a start-up: the pilots' price less that of their steps."""
     return max(
         0.0,
-        *(each.pilot_gpu_hours - each.pilot_steps * each.pilot_price for each in candidates if each.pilot_steps),
+        *(row.pilot_gpu_hours - row.pilot_steps * row.pilot_price for row in candidates if row.pilot_steps),
         0.0,
     )
 
@@ -106,17 +109,17 @@ def compared_recipes(plan: Plan) -> list[str]:
 
 def tried_recipes(plan: Plan) -> list[str]:
     """Return the recipes with which the plan has a pilot of its first row, beside those that it compares."""
-    found = [text_of(each.axes, RECIPE) for each in plan.candidates if each.pilot_steps]
-    return [] if _axis(plan, "recipes") else [name for name in dict.fromkeys(found) if name]
+    recipes = [text_of(row.axes, RECIPE) for row in plan.candidates if row.pilot_steps]
+    return [] if _axis(plan, "recipes") else [name for name in dict.fromkeys(recipes) if name]
 
 
 def compared_models(plan: Plan) -> dict[str, str]:
     """Return the plan's base models as it was given them, by their value on the axis; none where it has one."""
-    own = plan.config.get("models", {})
-    return {catalogue.model(given, own).name: given for given in _axis(plan, "models")}
+    own_models = plan.config.get("models", {})
+    return {catalogue.model(model, own_models).name: model for model in _axis(plan, "models")}
 
 
-def checkpoints(plan: Plan, given: str | None) -> dict[str, str]:
+def checkpoints(plan: Plan, text: str | None) -> dict[str, str]:
     """Return the local checkpoint of each base model that the plan compares, none where it compares none.
 
     A folder that the plan was given is one; others are given as folders with the model's name, or as NAME=FOLDER, with
@@ -125,16 +128,16 @@ def checkpoints(plan: Plan, given: str | None) -> dict[str, str]:
     models = compared_models(plan)
     if not models:
         return {}
-    found = {name: folder for name, folder in models.items() if Path(folder).expanduser().is_dir()}
-    for entry in filter(None, (part.strip() for part in (given or "").split(","))):
+    folders = {name: folder for name, folder in models.items() if Path(folder).expanduser().is_dir()}
+    for entry in filter(None, (part.strip() for part in (text or "").split(","))):
         name, folder = _entry(entry, models)
-        found[name] = folder
-    if missing := [name for name in models if name not in found]:
+        folders[name] = folder
+    if missing := [name for name in models if name not in folders]:
         raise InputError(
             f"{plan.name} compares the models {', '.join(models)}, and where the checkpoint of {' and '.join(missing)} "
             f"lies is not known: give --model {','.join(f'{name}=FOLDER' for name in missing)}"
         )
-    return {name: str(absolute(found[name])) for name in models}
+    return {name: str(absolute(folders[name])) for name in models}
 
 
 def absolute(path: str | None) -> str | None:

@@ -52,11 +52,11 @@ class StepPrices:
 
     def measure(self, trial: int, before: float, made: int, gpu_hours: float) -> None:
         """Take in how many updates a trial has made with so many GPU-hours, and what it took before the first one."""
-        known = self.trials[trial]
-        known.before = before if known.before is None else known.before
+        trial_steps = self.trials[trial]
+        trial_steps.before = before if trial_steps.before is None else trial_steps.before
         if made:
-            self._measured += not known.made
-            known.made, known.took = made, max(0.0, gpu_hours - known.before)
+            self._measured += not trial_steps.made
+            trial_steps.made, trial_steps.took = made, max(0.0, gpu_hours - trial_steps.before)
 
     @property
     def rest_on_more(self) -> bool:
@@ -66,8 +66,8 @@ class StepPrices:
     def correct(self) -> None:
         """Let all that was measured correct the plan's prices, whatever the order in which it came."""
         self._measured_before = self._measured
-        if measured := [each for each in self.trials.values() if each.made]:
-            self.factor = statistics.median(each.price(1.0) / each.planned for each in measured)
+        if measured := [trial for trial in self.trials.values() if trial.made]:
+            self.factor = statistics.median(trial.price(1.0) / trial.planned for trial in measured)
 
 
 class StartUps:
@@ -110,17 +110,17 @@ class StartUps:
     def _expected(self, axes: Axes, held: bool) -> float:
         planned = self._planned.get(axes, self._otherwise)
         for kind in (held, False):
-            if own := self._took.get((axes, kind)):
-                return statistics.median(own)
+            if own_seconds := self._took.get((axes, kind)):
+                return statistics.median(own_seconds)
             others = [
-                (each, self._planned.get(other, self._otherwise))  # of all axes, each with what the plan had for it
+                (place, self._planned.get(other, self._otherwise))  # of all axes, each with what the plan had for it
                 for (other, others_kind), took in self._took.items()
                 if others_kind == kind
-                for each in took
+                for place in took
             ]
             if others:
-                typical = statistics.median(each for each, _ in others)
-                ratios = [each / its for each, its in others if its > 0]
+                typical = statistics.median(seconds for seconds, _ in others)
+                ratios = [seconds / its for seconds, its in others if its > 0]
                 return planned * statistics.median(ratios) if ratios and planned > 0 else typical
         return planned
 
@@ -162,7 +162,7 @@ class StartUps:
 
     def holders(self, trial: int) -> list[str]:
         """Return the workers that have a trial in their memory."""
-        return [worker for worker, held in self._holders.items() if held == trial]
+        return [worker for worker, held_trial in self._holders.items() if held_trial == trial]
 
     def is_held(self, trial: int) -> bool:
         """Say whether a worker has a trial in its memory."""
@@ -190,18 +190,18 @@ class Cells:
         between = spec.learning_rate_range
         self._rates = (between[0], between[1]) if between else None
         self._start_ups, self._price_factor = start_ups, 1.0
-        self._rows = {self._place(configuration_of(each)): each for each in candidates}
-        self._untried = {place: each for place, each in self._rows.items() if each.update_steps > 0}
+        self._rows = {self._place(configuration_of(row)): row for row in candidates}
+        self._untried = {place: row for place, row in self._rows.items() if row.update_steps > 0}
         self._open: dict[Configuration, OpenCell] | None = None
         champion = spec.champion_terms
         self._look_gpu_hours = 0.0 if champion is None else LOOK_SHARE * champion.total_gpu_hours
         self._other_rates: dict[Configuration, Candidate] = {}
-        for each in () if champion is None else champion.candidates:
+        for candidate in () if champion is None else champion.candidates:
             for factor in OTHER_RATES:
-                rate = float(f"{factor * rate_factor(each.axes):.3g}")  # as names and people have it
-                other = each._replace(axes=with_rate(each.axes, rate))
-                self._other_rates.setdefault(other, self.row(each))
-        self._other_rates = {each: row for each, row in self._other_rates.items() if each not in self._rows}
+                rate = float(f"{factor * rate_factor(candidate.axes):.3g}")  # as names and people have it
+                other = candidate._replace(axes=with_rate(candidate.axes, rate))
+                self._other_rates.setdefault(other, self.row(candidate))
+        self._other_rates = {place: row for place, row in self._other_rates.items() if place not in self._rows}
         self._rows |= self._other_rates
 
     def row(self, configuration: Configuration) -> Candidate:
@@ -216,7 +216,7 @@ class Cells:
         """
         if self._look_gpu_hours:
             return max(1, math.ceil(self._look_gpu_hours / row.gpu_hours_per_step))
-        return min((each.pilot_steps for each in self._rows.values() if each.pilot_steps), default=1)
+        return min((row.pilot_steps for row in self._rows.values() if row.pilot_steps), default=1)
 
     def tried(self, configuration: Configuration) -> None:
         """Take in that there is a trial; another learning rate of its cell may be tried all the same."""

@@ -33,18 +33,18 @@ def recover(
     may still write into the trial's folder.
     """
     before = sweep_snapshot(session, sweep)
-    found = worker_records(Path(spec.folder))
+    records = worker_records(Path(spec.folder))
     age = max(clock.now(), silent_since or clock.now()) - before.sweep.created_at
     most = spec.resources.gpu_hours(age.total_seconds() + CLOCK_MARGIN_SECONDS)
-    doubted = {name: record for name, record in found.items() if record.gpu_hours > most}
-    by_segment = {record.segment: record for record in found.values() if record.segment is not None}
+    doubted = {name: record for name, record in records.items() if record.gpu_hours > most}
+    by_segment = {record.segment: record for record in records.values() if record.segment is not None}
     charged = dict(before.charged_to_workers)
     notes = [refused(name, record.gpu_hours, most) for name, record in doubted.items()]
     for trial in before.trials:
         writing = False
         for segment in before.segments.get(trial.id, []):
             if segment.outcome is SegmentOutcome.RESERVED:
-                record = by_segment.get(segment.id) or found.get(segment.worker or "")
+                record = by_segment.get(segment.id) or records.get(segment.worker or "")
                 word = None if record is None or record.worker in doubted else record
                 gpu_hours = _used(segment, word, charged, spec, silent_since)
                 writing |= record is not None and not record.over
@@ -57,7 +57,7 @@ def recover(
                     f"{trial.name}: its segment from step {segment.from_step} was lost ({gpu_hours:.4g} GPU-hours)"
                 )
         _set_up_again(session, trial, before, clock, writing=writing)
-    for record in [record for name, record in found.items() if name not in doubted]:
+    for record in [record for name, record in records.items() if name not in doubted]:
         rest = record.gpu_hours - charged.get(record.worker, 0.0)
         if rest > 0:
             of = {"sweep_id": before.sweep.id, "worker": record.worker}

@@ -39,8 +39,8 @@ class ValidationRule(Section):
 
     def rollouts_between(self, rollouts_per_step: int, batch: int) -> int:
         """Return the rollouts of a trial from one validation to the next; `batch` is its updates."""
-        known = Validation(self.problems, self.samples, self.every_steps, self.every_rollouts)
-        return rollouts_per_step * known.steps_between(rollouts_per_step, batch)
+        validation = Validation(self.problems, self.samples, self.every_steps, self.every_rollouts)
+        return rollouts_per_step * validation.steps_between(rollouts_per_step, batch)
 
 
 class Training(Section):
@@ -158,7 +158,7 @@ class SweepSpec(Section):
         recipe = self.recipe(axes)
         every = rule.rollouts_between(n * B, recipe.schedule.updates_per_batch)
         share = self.training_shares.get(cell_name(configuration))
-        given = {
+        settings = {
             "task": common.task.model_copy(update={"model": model}),
             "recipe": recipe,
             "rollouts_per_prompt": n,
@@ -172,4 +172,4 @@ class SweepSpec(Section):
             "simulation": common.simulation,
             "trainer": common.trainer,
         }
-        return TrialConfig.model_validate(given)
+        return TrialConfig.model_validate(settings)

@@ -24,7 +24,7 @@ def in_its_own_time(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSp
         return spec
     scale, slots = options_of(trainer).time_scale, spec.resources.slots
     world = dict(training.simulation or {"seed": spec.seed})
-    world.setdefault("costs", _costs([each for each in candidates if each.pilot_steps] or candidates, slots))
+    world.setdefault("costs", _costs([row for row in candidates if row.pilot_steps] or candidates, slots))
     machine = training.machine.model_copy(update={"gpus": training.machine.gpus * scale})
     return spec.model_copy(
         update={
@@ -51,16 +51,16 @@ def without_gpus(spec: SweepSpec) -> SweepSpec:
 
 def _costs(candidates: Sequence[Candidate], slots: int) -> dict[str, Any]:
     """Return seconds that are affine in an update's rollouts and come nearest to the plan's prices."""
-    rollouts = [each.rollouts_per_prompt * each.prompts_per_batch for each in candidates]
-    seconds = [each.pilot_price * SECONDS_PER_HOUR / slots for each in candidates]
+    rollouts = [row.rollouts_per_prompt * row.prompts_per_batch for row in candidates]
+    seconds = [row.pilot_price * SECONDS_PER_HOUR / slots for row in candidates]
     mean_rollouts, mean_seconds = sum(rollouts) / len(rollouts), sum(seconds) / len(seconds)
-    spread = sum((each - mean_rollouts) ** 2 for each in rollouts)
+    spread = sum((count - mean_rollouts) ** 2 for count in rollouts)
     together = sum((r - mean_rollouts) * (s - mean_seconds) for r, s in zip(rollouts, seconds, strict=True))
     most = mean_seconds / mean_rollouts
-    each = min(most, max(_LEAST_SHARE * most, together / spread if spread else most))
+    per_rollout = min(most, max(_LEAST_SHARE * most, together / spread if spread else most))
     return {
-        "seconds_per_rollout": each,
-        "seconds_per_update": max(0.0, mean_seconds - each * mean_rollouts),
+        "seconds_per_rollout": per_rollout,
+        "seconds_per_update": max(0.0, mean_seconds - per_rollout * mean_rollouts),
         "seconds_per_answer": 0.0,  # the plan's price of a step has its share of a validation
         "start_up_seconds": start_up_gpu_hours(candidates) * SECONDS_PER_HOUR / slots,
     }

@@ -116,8 +116,8 @@ class SweepState:
         for trial in state.trials:
             self.add(trial)
             self._recall(trial, state)
-        segments = sorted(chain.from_iterable(state.segments.values()), key=lambda each: each.id)
-        self.start_ups.recall([(self._start_of(each.trial_id), each) for each in segments])
+        segments = sorted(chain.from_iterable(state.segments.values()), key=lambda segment: segment.id)
+        self.start_ups.recall([(self._start_of(segment.trial_id), segment) for segment in segments])
         self.reprice()
 
     def view(self, free_workers: int) -> View:
@@ -213,9 +213,9 @@ class SweepState:
     def scored(self, trial: int, points: Iterable[Point]) -> None:
         """Take in points of a trial; a step that was scored before keeps its place and takes the newer score."""
         if new := self.scores_of(trial, points):
-            again = {each.step for each in new}  # steps that are done again after a loss
-            known = [each for each in self.trials[trial].scores if each.step not in again]
-            self.put(trial, scores=tuple(sorted([*known, *new], key=lambda each: each.step)))
+            again = {point.step for point in new}  # steps that are done again after a loss
+            earlier = [point for point in self.trials[trial].scores if point.step not in again]
+            self.put(trial, scores=tuple(sorted([*earlier, *new], key=lambda point: point.step)))
             self.fresh.add(trial)
 
     def scores_of(self, trial: int, points: Iterable[Point | StoredPoint]) -> list[ScorePoint]:
@@ -267,9 +267,9 @@ class SweepState:
         """Take in which trial a worker has in its memory, none where it is gone or has failed."""
         before = self.start_ups.held_by(worker)
         self.start_ups.hold(worker, trial)
-        for each in {before, trial}:
-            if each is not None:
-                self._price_start(each)
+        for changed in {before, trial}:
+            if changed is not None:
+                self._price_start(changed)
 
     def forget(self, trial: int) -> None:
         """Take in that a trial has to be opened anew, whoever has it in memory."""
@@ -342,11 +342,13 @@ class SweepState:
         return idle_gpu_hours(self.spec.workers, start_up, self.spec.resources.slots)
 
     def _price_start(self, trial: int) -> None:
-        held = self.start_ups.is_held(trial)
-        if self._is_final and held:  # all of its segments are whole, so that the last ones need not be made worth while
+        is_held = self.start_ups.is_held(trial)
+        if (
+            self._is_final and is_held
+        ):  # all of its segments are whole, so that the last ones need not be made worth while
             price = self.further_start_up(trial)
         else:
-            price = self.start_ups.of(self._start_of(trial), held=held)
+            price = self.start_ups.of(self._start_of(trial), held=is_held)
         if price != self.trials[trial].start_up_gpu_hours:
             self.put(trial, start_up_gpu_hours=price)
 

@@ -66,9 +66,9 @@ class _Trial(OpenTrial):
         calls, dollars = self._spent.values()
         judge = [f"a judge was called {calls:,.0f} times" + (f", for ${dollars:,.2f}" if dollars else "")]
         backend: Any = self._backend
-        said, backend.notes = getattr(backend, "notes", ()), ()
+        notes_of_backend, backend.notes = getattr(backend, "notes", ()), ()
         notes, self.notes, self._spent = self.notes, [], dict.fromkeys(SPENT, 0.0)
-        return (*said, *notes, *(judge if calls else ()))
+        return (*notes_of_backend, *notes, *(judge if calls else ()))
 
     def store(self, segment: int) -> str | None:
         """Store a copy of what is saved, where there is a place for it."""
@@ -219,7 +219,9 @@ class _Batch:
         """Take points; what was committed before the segment is passed over when it is trained again."""
         # A trial that stands at step 0 may never have run, so the base model's score is reported (again).
         first = self._work.from_step
-        self._points += [each for each in points if each.optimizer_step > first or each.optimizer_step == first == 0]
+        self._points += [
+            point for point in points if point.optimizer_step > first or point.optimizer_step == first == 0
+        ]
         scored = any(point.score is not None for point in points)
         if scored or self._clock() - self._sent_at >= SECONDS_BETWEEN_REPORTS:
             self.send()

@@ -50,8 +50,8 @@ _RECORD = TypeAdapter(WorkerRecord)
 
 def worker_records(sweep_folder: Path) -> dict[str, WorkerRecord]:
     """Return the records of all workers that a sweep ever had; a file that cannot be read tells nothing."""
-    found = (_record(path) for path in (sweep_folder / FOLDER).glob("*.json"))
-    return {record.worker: record for record in found if record is not None}
+    records = (_record(path) for path in (sweep_folder / FOLDER).glob("*.json"))
+    return {record.worker: record for record in records if record is not None}
 
 
 def record_of(sweep_folder: Path, worker: str) -> WorkerRecord | None:

@@ -33,8 +33,8 @@ def mirrored(
     if tracking is None or tracking.to is None:
         yield
         return
-    given = {"tracking": tracking.model_dump(), "sweep": sweep, "folder": str(folder)}
-    command = [sys.executable, "-P", "-m", "runner.tracking.beside", json.dumps(given)]
+    settings = {"tracking": tracking.model_dump(), "sweep": sweep, "folder": str(folder)}
+    command = [sys.executable, "-P", "-m", "runner.tracking.beside", json.dumps(settings)]
     with beside(command, address, folder / LOG, tracking.to, say):
         yield
 
@@ -97,14 +97,14 @@ def main() -> None:
     from runner.tracking.loggers import open_logger  # noqa: PLC0415 (Ray's loggers are not for the driver's process)
     from runner.tracking.mirror import Mirror  # noqa: PLC0415
 
-    given = json.loads(sys.argv[1])
-    section = TrackingSection.model_validate(given["tracking"])
+    settings = json.loads(sys.argv[1])
+    section = TrackingSection.model_validate(settings["tracking"])
     words = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)  # what a tracker prints goes to the log
     ending = threading.Event()
     threading.Thread(target=_wait_for_the_end, args=(ending,), daemon=True).start()
     with open_store(os.environ["RLPLAN_DB"], read_only=True) as store:
-        mirror = Mirror(store, given["sweep"], Path(given["folder"]), partial(open_logger, section))
+        mirror = Mirror(store, settings["sweep"], Path(settings["folder"]), partial(open_logger, section))
         follow(mirror.copy, ending, str(section.to), lambda text: print(text, file=words))
         with suppress(Exception):
             mirror.close()

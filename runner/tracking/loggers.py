@@ -90,8 +90,8 @@ class MlflowLogger(MLflowLoggerCallback):
     def log_trial_start(self, trial: Any) -> None:
         """Find the run of that name, or begin it."""
         client = self.mlflow_util._get_client()
-        named = f"tags.trial_name = '{trial}' and tags.`{SWEEP_TAG}` = '{trial.group}'"
-        runs = client.search_runs([self.mlflow_util.experiment_id], named, max_results=1)
+        query = f"tags.trial_name = '{trial}' and tags.`{SWEEP_TAG}` = '{trial.group}'"
+        runs = client.search_runs([self.mlflow_util.experiment_id], query, max_results=1)
         if runs:
             self._trial_runs[trial] = runs[0].info.run_id
             client.update_run(runs[0].info.run_id, "RUNNING")

@@ -141,25 +141,25 @@ def _answer(session: Session, sweep: Sweep) -> dict[str, Any]:
 
 def _points(session: Session, trial: int, after: int) -> list[tuple[int, dict[str, float]]]:
     """Read a trial's next values, the newest attempt's of each step."""
-    wanted = select(Point).where(Point.trial_id == trial, Point.optimizer_step > after)
-    rows = session.scalars(wanted.order_by(Point.optimizer_step, Point.attempt).limit(MOST_POINTS))
+    query = select(Point).where(Point.trial_id == trial, Point.optimizer_step > after)
+    rows = session.scalars(query.order_by(Point.optimizer_step, Point.attempt).limit(MOST_POINTS))
     return list({row.optimizer_step: (row.optimizer_step, _values(row)) for row in rows}.values())
 
 
 def _values(row: Point) -> dict[str, float]:
-    given = {name: getattr(row, name) for name in COLUMNS} | (row.metrics or {}) | (row.further_scores or {})
+    values = {name: getattr(row, name) for name in COLUMNS} | (row.metrics or {}) | (row.further_scores or {})
     return {
-        name: float(value) for name, value in given.items() if isinstance(value, int | float) and math.isfinite(value)
+        name: float(value) for name, value in values.items() if isinstance(value, int | float) and math.isfinite(value)
     }
 
 
 def _config(trial: Trial) -> dict[str, Any]:
     """Return what tells a trial from others."""
-    own = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "recipe", "seed")
+    columns = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "recipe", "seed")
     task, trainer = trial.config.get("task") or {}, trial.config.get("trainer") or {}
     also = {"task": task.get("name"), "model": task.get("model"), "trainer": trainer.get("name", "builtin")}
     axes = {str(name): str(value) for name, value in trial.axes}
-    return {name: getattr(trial, name) for name in own} | also | axes
+    return {name: getattr(trial, name) for name in columns} | also | axes
 
 
 def _written(summary: Mapping[str, Any]) -> str:

@@ -71,8 +71,8 @@ class _Child:
         shutil.rmtree(self._start.temporary, ignore_errors=True)
         os._exit(1)
 
-    def _post_nodes(self, found: list[cluster.Node]) -> None:
-        self.post({"event": "nodes", "nodes": found})
+    def _post_nodes(self, nodes: list[cluster.Node]) -> None:
+        self.post({"event": "nodes", "nodes": nodes})
 
     def _listen(self) -> None:
         with suppress(EOFError, pickle.UnpicklingError):  # of a driver that died in the middle of a word

@@ -114,8 +114,8 @@ def _nodes_seen_from_head() -> list[Node]:
     import ray  # noqa: PLC0415
 
     on_head = {"num_cpus": 0, "resources": {"node:__internal_head__": 0.001}}
-    found: list[Node] = ray.get(ray.remote(nodes).options(**on_head).remote())
-    return found
+    alive: list[Node] = ray.get(ray.remote(nodes).options(**on_head).remote())
+    return alive
 
 
 def watch_nodes(address: str, changed: Callable[[list[Node]], None], lost: Callable[[str], None]) -> None:

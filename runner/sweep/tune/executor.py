@@ -116,8 +116,8 @@ class RayExecutor:
                 f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
             )
         footprint, now = Footprint.of(work), self._clock.seconds()
-        wanted = usable(machines, footprint, self._hangs.unwanted_for(work.trial))
-        unwanted = {node.node for node in machines} - {node.node for node in wanted}
+        wanted_nodes = usable(machines, footprint, self._hangs.unwanted_for(work.trial))
+        unwanted = {node.node for node in machines} - {node.node for node in wanted_nodes}
         full = len([worker for worker in self._workers.all() if worker.ended_because is None]) >= self.workers
         worker = self._workers.parked_for(work, unwanted, full=full)
         if worker is not None:
@@ -128,7 +128,7 @@ class RayExecutor:
             self._endings.release(parked[0])
         place = Place(footprint)
         if self._start.address is not None:
-            target = tightest(footprint, wanted, self._workers.all())
+            target = tightest(footprint, wanted_nodes, self._workers.all())
             place = Place(footprint, target, tuple(sorted(unwanted)), tuple(self._placement.labels.items()))
         self._open(self._workers.open(work, place, now))
 
@@ -179,8 +179,8 @@ class RayExecutor:
         self._take_messages(0.0)
         self._closed = True
         if self._link is not None:
-            known = [worker for worker in self._workers.all() if worker.name is not None]
-            remote = [[worker.name, node] for worker in known for node in worker.remote_nodes]
+            heard_of = [worker for worker in self._workers.all() if worker.name is not None]
+            remote = [[worker.name, node] for worker in heard_of for node in worker.remote_nodes]
             if self._start.address is not None and self._ready:
                 self._endings.all_in_good_order()
                 self._link.send({"do": "leave", "workers": remote})

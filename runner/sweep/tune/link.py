@@ -147,10 +147,12 @@ class Restarts:
 
 
 def _environment(start: RayStart) -> dict[str, str]:
-    own = {SWEEP_TAG: start.tag, DRIVER_TAG: start.driver, "PYTHONPATH": search_path()}
+    variables = {SWEEP_TAG: start.tag, DRIVER_TAG: start.driver, "PYTHONPATH": search_path()}
     if start.address is None and start.alone and "RAY_memory_monitor_refresh_ms" not in os.environ:
-        own["RAY_memory_monitor_refresh_ms"] = "0"  # what fills the memory is no worker of Ray's, which it would kill
+        variables["RAY_memory_monitor_refresh_ms"] = (
+            "0"  # what fills the memory is no worker of Ray's, which it would kill
+        )
     if start.address is None and "RAY_AUTH_MODE" not in os.environ:
         # A token of its own keeps others out, and Ray from writing one into the user's home.
-        own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    return {**ENVIRONMENT, **os.environ, **own}
+        variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    return {**ENVIRONMENT, **os.environ, **variables}

@@ -52,13 +52,13 @@ class Footprint:
     @property
     def bundles(self) -> list[dict[str, float]]:
         """What Ray is asked for, the worker's own bundle first."""
-        asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * GIGABYTE}
-        return [{name: amount for name, amount in asked.items() if amount or name == "CPU"}] * self.parts
+        amounts = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * GIGABYTE}
+        return [{name: amount for name, amount in amounts.items() if amount or name == "CPU"}] * self.parts
 
     def parts_in(self, has: Has) -> int:
         """Return how many parts a node with so much has room for."""
         pairs = zip(has, (self.cpus, self.gpus, self.memory_gb), strict=True)
-        return min((int((free + _SLACK) / wanted) for free, wanted in pairs if wanted > 0), default=0)
+        return min((int((free + _SLACK) / need) for free, need in pairs if need > 0), default=0)
 
     def times_in(self, nodes: Iterable[Has]) -> int:
         """Return how many trials can be placed at once."""
@@ -101,10 +101,10 @@ class Placement:
     @classmethod
     def of(cls, section: ClusterSection) -> "Placement":
         """Return what the file says; the range of ports reaches trainers as a variable."""
-        given = dict(section.runtime_env)
+        runtime_env = dict(section.runtime_env)
         if section.ports is not None:
-            given["env_vars"] = {**given.get("env_vars", {}), PORTS_VARIABLE: section.ports}
-        return cls(section.cpus_per_trial, section.memory_gb_per_trial or 0.0, section.selector, given)
+            runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), PORTS_VARIABLE: section.ports}
+        return cls(section.cpus_per_trial, section.memory_gb_per_trial or 0.0, section.selector, runtime_env)
 
     def applied(self, work: Work) -> Work:
         """Return a segment with what its worker is to occupy."""
@@ -112,18 +112,18 @@ class Placement:
 
     def among(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Return the machines that have all the labels."""
-        wanted = self.labels.items()
-        return tuple(node for node in nodes if all(_matches(node.labels.get(name), value) for name, value in wanted))
+        labels = self.labels.items()
+        return tuple(node for node in nodes if all(_matches(node.labels.get(name), value) for name, value in labels))
 
-    def require_some(self, nodes: Sequence[Node], found: Sequence[Node]) -> None:
+    def require_some(self, nodes: Sequence[Node], usable_nodes: Sequence[Node]) -> None:
         """Refuse a cluster where no machine has the labels, naming those that there are."""
-        if found or not nodes:
+        if usable_nodes or not nodes:
             return
-        wanted = ", ".join(f"{name} = {value}" for name, value in self.labels.items())
+        labels = ", ".join(f"{name} = {value}" for name, value in self.labels.items())
         has = "; ".join(
             f"{name}: {', '.join(sorted({node.labels.get(name, 'none') for node in nodes}))}" for name in self.labels
         )
-        raise InputError(f"[cluster]: no machine of the cluster has {wanted}. They have {has}")
+        raise InputError(f"[cluster]: no machine of the cluster has {labels}. They have {has}")
 
 
 ANYWHERE = Placement()
@@ -184,8 +184,8 @@ def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 def room(nodes: Sequence[Node], workers: Iterable["RayWorker"], typical: Footprint) -> int:
     """Return how many typical trials fit in what is free and in what our own workers hold already."""
-    held = _held(workers)
-    return typical.times_in(_open_to_us(node, held) for node in nodes)
+    by_node = _held(workers)
+    return typical.times_in(_open_to_us(node, by_node) for node in nodes)
 
 
 def usable(nodes: Sequence[Node], footprint: Footprint, unwanted: Collection[str]) -> Sequence[Node]:
@@ -202,15 +202,15 @@ def tightest(footprint: Footprint, nodes: Sequence[Node], workers: Sequence["Ray
     shared = any(footprint.parts_in(has) > 1 for has in _whole(nodes))
     if footprint.parts > 1 or not footprint.gpus or not shared:
         return None
-    held, taken = _held(workers), _held(worker for worker in workers if worker.ended_because is None)
+    by_node, promised = _held(workers), _held(worker for worker in workers if worker.ended_because is None)
     for worker in workers:
         if worker.name is None and worker.place.target is not None:
-            _take(taken, worker.place.target, worker.place.footprint)
-    left = {}
+            _take(promised, worker.place.target, worker.place.footprint)
+    free_by_node = {}
     for node in nodes:
-        has, ours = _open_to_us(node, held), taken.get(node.node, NOTHING)
-        left[node.node] = has[0] - ours[0], has[1] - ours[1], has[2] - ours[2]
-    fitting = [(free[1], free[0], name) for name, free in left.items() if footprint.parts_in(free)]
+        has, ours = _open_to_us(node, by_node), promised.get(node.node, NOTHING)
+        free_by_node[node.node] = has[0] - ours[0], has[1] - ours[1], has[2] - ours[2]
+    fitting = [(free[1], free[0], name) for name, free in free_by_node.items() if footprint.parts_in(free)]
     return min(fitting)[2] if fitting else None
 
 
@@ -229,9 +229,9 @@ def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -
         has = f"{node.cpus:g} CPUs, {node.gpus:g} GPUs" + (f", {node.memory_gb:.3g} GB" if needs.memory_gb > 0 else "")
         hosts[has].append(node.host)
     texts = [f"{on[0]}: {has}" if len(on) == 1 else f"{len(on)} machines: {has} each" for has, on in hosts.items()]
-    wanted = f"{needs.parts} nodes with {size} each" if needs.parts > 1 else f"{size} on one machine"
+    need = f"{needs.parts} nodes with {size} each" if needs.parts > 1 else f"{size} on one machine"
     raise (NoRoomError if may_grow else InputError)(
-        f"trial {work.trial} needs {wanted}, which is not there ({'; '.join(texts) or 'no machine'}): give it "
+        f"trial {work.trial} needs {need}, which is not there ({'; '.join(texts) or 'no machine'}): give it "
         "less, or join a larger cluster with --ray-address"
     )
 
@@ -240,28 +240,28 @@ def _whole(nodes: Iterable[Node]) -> list[Has]:
     return [(node.cpus, node.gpus, node.memory_gb) for node in nodes]
 
 
-def _open_to_us(node: Node, held: Mapping[str, Has]) -> Has:
-    cpus, gpus, memory = held.get(node.node, NOTHING)
+def _open_to_us(node: Node, by_node: Mapping[str, Has]) -> Has:
+    cpus, gpus, memory = by_node.get(node.node, NOTHING)
     free = node.free_cpus + cpus, node.free_gpus + gpus, node.free_memory_gb + memory
     return min(node.cpus, free[0]), min(node.gpus, free[1]), min(node.memory_gb, free[2])
 
 
 def _held(workers: Iterable["RayWorker"]) -> dict[str, Has]:
-    held: dict[str, Has] = {}
+    by_node: dict[str, Has] = {}
     for worker in workers:
         for node in worker.nodes:
-            _take(held, node, worker.place.footprint)
-    return held
+            _take(by_node, node, worker.place.footprint)
+    return by_node
 
 
-def _take(taken: dict[str, Has], node: str, footprint: Footprint) -> None:
-    cpus, gpus, memory = taken.get(node, NOTHING)
-    taken[node] = cpus + footprint.cpus, gpus + footprint.gpus, memory + footprint.memory_gb
+def _take(by_node: dict[str, Has], node: str, footprint: Footprint) -> None:
+    cpus, gpus, memory = by_node.get(node, NOTHING)
+    by_node[node] = cpus + footprint.cpus, gpus + footprint.gpus, memory + footprint.memory_gb
 
 
-def _matches(value: str | None, wanted: str) -> bool:
+def _matches(value: str | None, selector: str) -> bool:
     """Whether a label has a value as Ray's selectors have it: x, !x, in(x,y) or !in(x,y)."""
-    negated, words = wanted.startswith("!"), wanted.removeprefix("!")
-    found = _ANY_OF.fullmatch(words)
-    named = [each.strip() for each in found[1].split(",")] if found else [words]
-    return (value in named) != negated
+    negated, words = selector.startswith("!"), selector.removeprefix("!")
+    any_of = _ANY_OF.fullmatch(words)
+    values = [part.strip() for part in any_of[1].split(",")] if any_of else [words]
+    return (value in values) != negated

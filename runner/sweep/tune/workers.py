@@ -64,10 +64,10 @@ class RayWorker:
 
     def hear(self, message: Message, now: float) -> None:
         """Note a sign of life."""
-        said = message["said"]
-        self.name, self.host, self.pid = said.worker, message["host"], message["pid"]
+        event = message["said"]
+        self.name, self.host, self.pid = event.worker, message["host"], message["pid"]
         self.node, self.nodes = message["node"], tuple(message["nodes"])
-        self.seconds, self.heard_at, self.begun = max(self.seconds, said.worker_seconds), now, True
+        self.seconds, self.heard_at, self.begun = max(self.seconds, event.worker_seconds), now, True
 
     def read(self, sweep_folder: Path, now: float) -> None:
         """Take in what it has recorded."""
