@@ -13,7 +13,7 @@ from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import go_on, start
 from rlplan.requests.run import ResumeRequest, SweepRequest
 from runner.ports.trial import Costs, SimulationChoice
-from runner.sweep import concluding
+from runner.sweep import conclusions
 
 UPDATE_SECONDS = 0.02
 TRAINER = "trainer.toml"  # beside the database
@@ -56,14 +56,14 @@ def request(
 
 def fail_a_fit(number: int) -> None:
     """Have one fit of this process fail, as a Cholesky may."""
-    fits, beliefs_of = count(1), concluding.beliefs_of
+    fits, beliefs_of = count(1), conclusions.beliefs_of
 
     def failing(*given: Any, **options: Any) -> Any:
         if next(fits) == number:
             raise np.linalg.LinAlgError("Singular matrix")
         return beliefs_of(*given, **options)
 
-    concluding.beliefs_of = failing
+    conclusions.beliefs_of = failing
 
 
 def main(what: str, database: str, ray_address: str | None = None, storage: str | None = None) -> int:
