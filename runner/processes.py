@@ -66,8 +66,8 @@ def sweep_orphans(tag: str, worker: str | None = None, *, driver: str | None = N
     All of a sweep's are for who holds its lease. The caller itself is spared.
     """
     values = {SWEEP_TAG: tag, WORKER_TAG: worker, DRIVER_TAG: driver}
-    wanted = {f"{name}={value}" for name, value in values.items() if value is not None}
-    return end_all(lambda: tagged(wanted), _PATIENCE)
+    tags = {f"{name}={value}" for name, value in values.items() if value is not None}
+    return end_all(lambda: tagged(tags), _PATIENCE)
 
 
 def kill_worker(tag: str, worker: str, pid: int) -> int:
@@ -130,11 +130,11 @@ def end_all(living: Callable[[], set[int]], patience: float) -> int:
         while len(kin) > size:
             size = len(kin)
             kin |= {process.pid for process, pids in above.items() if kin.intersection(pids)}
-        left = {process for process in above if process.pid in kin}
-        if not left:
+        alive = {process for process in above if process.pid in kin}
+        if not alive:
             break
-        ended |= left
-        for process in left:
+        ended |= alive
+        for process in alive:
             with suppress(psutil.Error):
                 process.send_signal(signal.SIGTERM if waited < patience else signal.SIGKILL)
         time.sleep(0.03)
@@ -146,15 +146,15 @@ def _living() -> dict[psutil.Process, tuple[int, int]]:
     above: dict[psutil.Process, tuple[int, int]] = {}
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError), process.oneshot():  # it has ended, or is hidden
-            own = process.pid != os.getpid() and process.uids().effective == os.geteuid()
-            if own and process.status() not in _DEAD:
+            ours = process.pid != os.getpid() and process.uids().effective == os.geteuid()
+            if ours and process.status() not in _DEAD:
                 above[process] = process.ppid(), os.getsid(process.pid)
     return above
 
 
 def in_session(session: int) -> set[int]:
     """Return the living processes of this user, without the caller, that belong to a session."""
-    return {process.pid for process, (_, own) in _living().items() if own == session}
+    return {process.pid for process, (_, group) in _living().items() if group == session}
 
 
 def tagged(wanted: set[str]) -> set[int]:

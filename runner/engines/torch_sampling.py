@@ -127,9 +127,9 @@ def waves(prompts: Prompts, per_prompt: int, max_rows: int) -> Iterator[Wave]:
     rows = [number * per_prompt + sample for number in order for sample in range(per_prompt)]
     for begin in range(0, len(rows), max_rows):
         chosen = sorted(rows[begin : begin + max_rows])
-        known: dict[tuple[int, ...], int] = {}
-        source = [known.setdefault(tuple(prompts[row // per_prompt]), len(known)) for row in chosen]
-        yield Wave(chosen, list(known), source)
+        numbers: dict[tuple[int, ...], int] = {}
+        source = [numbers.setdefault(tuple(prompts[row // per_prompt]), len(numbers)) for row in chosen]
+        yield Wave(chosen, list(numbers), source)
 
 
 def gathered(prompts: Prompts, per_prompt: int, written: Sequence[Written], end_id: int, pad_id: int) -> Rollouts:

@@ -56,8 +56,8 @@ class VllmEngine:
             for stream, place in zip(streams, places, strict=True)
         ]
         # The salt keeps requests from reusing cached keys and values of a prompt that older weights wrote.
-        asked = [{"prompt_token_ids": list(prompt), "cache_salt": str(self._loads)} for prompt in prompts]
-        repeated = [prompt for prompt in asked for _ in range(per_prompt)]
+        requests = [{"prompt_token_ids": list(prompt), "cache_salt": str(self._loads)} for prompt in prompts]
+        repeated = [prompt for prompt in requests for _ in range(per_prompt)]
         outputs = llm.generate(repeated, drawn, use_tqdm=False) if count else []
         return self._rollouts(prompts, per_prompt, [output.outputs[0] for output in outputs], cut, places)
 

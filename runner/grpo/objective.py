@@ -169,12 +169,12 @@ class Statistics:
 
     def __add__(self, other: "Statistics") -> "Statistics":
         merged: dict[str, Any] = {}
-        for each in fields(self):
-            mine, its = getattr(self, each.name), getattr(other, each.name)
+        for field in fields(self):
+            mine, its = getattr(self, field.name), getattr(other, field.name)
             if mine is None or its is None:
-                merged[each.name] = None
+                merged[field.name] = None
             else:
-                merged[each.name] = mine.maximum(its) if each.name.endswith("_max") else mine + its
+                merged[field.name] = mine.maximum(its) if field.name.endswith("_max") else mine + its
         return Statistics(**merged)
 
     def metrics(self) -> dict[str, float]:

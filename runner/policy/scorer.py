@@ -56,7 +56,7 @@ def split(
     groups = range(len(prompt_lengths)) if only is None else only
     longest = {group: max(lengths[group * per_prompt : (group + 1) * per_prompt]) for group in groups}
     order = sorted(groups, key=lambda group: (longest[group], group))
-    taken: list[int] = []
+    chosen: list[int] = []
 
     def part(members: Sequence[int], first: int, count: int) -> MicroBatch:
         rows = [group * per_prompt + row for group in members for row in range(first, first + count)]
@@ -67,17 +67,17 @@ def split(
         return len(members) * (prompt + rows * max(longest[group] for group in members))
 
     for group in order:
-        if taken and padded([*taken, group], per_prompt) > most_tokens:
-            yield part(taken, 0, per_prompt)
-            taken = []
+        if chosen and padded([*chosen, group], per_prompt) > most_tokens:
+            yield part(chosen, 0, per_prompt)
+            chosen = []
         if padded([group], per_prompt) <= most_tokens:
-            taken.append(group)
+            chosen.append(group)
             continue
         size = max(1, (most_tokens - prompt_lengths[group]) // max(1, longest[group]))
         for first in range(0, per_prompt, size):
             yield part([group], first, min(size, per_prompt - first))
-    if taken:
-        yield part(taken, 0, per_prompt)
+    if chosen:
+        yield part(chosen, 0, per_prompt)
 
 
 class Scorer:
@@ -199,8 +199,8 @@ class Scorer:
         chosen = logprobs.gather(-1, tokens[:, None]).squeeze(-1)
         if not entropies:
             return chosen, None
-        known = logprobs if entropy_gradient else logprobs.detach()
-        return chosen, -(known.exp() * known).sum(dim=-1)
+        fixed = logprobs if entropy_gradient else logprobs.detach()
+        return chosen, -(fixed.exp() * fixed).sum(dim=-1)
 
 
 def _left_padded(prompts: "list[Ids] | Any", device: Any) -> tuple["Tensor", "Tensor"]:

@@ -92,11 +92,11 @@ def spent_in(metrics: Mapping[str, float]) -> dict[str, float]:
 
 def summed(metrics: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each metric over the responses that have it, as reward/NAME; what was spent is added up."""
-    found: dict[str, list[float]] = {}
-    for name, value in (pair for each in metrics for pair in each.items()):
-        found.setdefault(name, []).append(value)
-    means = {f"reward/{name}": sum(values) / len(values) for name, values in found.items() if name not in SPENT}
-    return means | spent_in({name: sum(values) for name, values in found.items()})
+    by_name: dict[str, list[float]] = {}
+    for name, value in (pair for row in metrics for pair in row.items()):
+        by_name.setdefault(name, []).append(value)
+    means = {f"reward/{name}": sum(values) / len(values) for name, values in by_name.items() if name not in SPENT}
+    return means | spent_in({name: sum(values) for name, values in by_name.items()})
 
 
 @dataclass(frozen=True, slots=True)

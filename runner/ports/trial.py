@@ -129,8 +129,8 @@ class TrialConfig(Section):
     @field_validator("growth")
     @classmethod
     def _named(cls, growth: str | None) -> str | None:
-        known = _growth(growth)
-        return None if known is None else known.name
+        parsed = _growth(growth)
+        return None if parsed is None else parsed.name
 
     @model_validator(mode="after")
     def _runnable(self) -> Self:

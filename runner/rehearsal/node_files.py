@@ -36,9 +36,9 @@ def try_folder(folder: Path | str, address: str | None) -> list[NodeFiles]:
     """Write to a folder or a URL and read there, from every machine of a cluster, or from this one."""
     if address is None:
         write, read_back = _ways(str(folder))
-        found = [write(str(folder), "this-machine", MEBIBYTES)]
-        read = [read_back(str(folder), "this-machine", found[0]["digest"])] if not found[0]["error"] else [{}]
-        return _together(found, read)
+        written = [write(str(folder), "this-machine", MEBIBYTES)]
+        read = [read_back(str(folder), "this-machine", written[0]["digest"])] if not written[0]["error"] else [{}]
+        return _together(written, read)
     command = [sys.executable, "-m", "runner.rehearsal.node_files", address, str(folder), str(MEBIBYTES)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=3 * _LONGEST, check=True)
@@ -135,9 +135,9 @@ def _on_every_node(folder: str, mebibytes: int) -> tuple[list[dict[str, Any]], l
         return {"num_cpus": 0, "max_retries": 0, "scheduling_strategy": strategy}
 
     write, read = map(ray.remote, _ways(folder))
-    wrote = ray.get([write.options(**there(each)).remote(folder, each, mebibytes) for each in nodes], timeout=_LONGEST)
+    wrote = ray.get([write.options(**there(node)).remote(folder, node, mebibytes) for node in nodes], timeout=_LONGEST)
     pairs = [(nodes[number], (number + 1) % len(nodes)) for number in range(len(nodes))]
-    reads = [read.options(**there(each)).remote(folder, nodes[of], wrote[of]["digest"]) for each, of in pairs]
+    reads = [read.options(**there(node)).remote(folder, nodes[of], wrote[of]["digest"]) for node, of in pairs]
     return wrote, ray.get(reads, timeout=_LONGEST)
 
 

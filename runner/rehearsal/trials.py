@@ -69,8 +69,12 @@ class RehearsalOutcome:
 
 def standin_spec(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSpec:
     """Return the sweep with stand-ins for its trainer, of which a step takes about a second."""
-    pilots = [each for each in candidates if each.pilot_steps] or candidates
-    step = statistics.median(each.gpu_hours_per_step for each in pilots) * SECONDS_PER_HOUR / spec.resources.slots
+    pilots = [candidate for candidate in candidates if candidate.pilot_steps] or candidates
+    step = (
+        statistics.median(candidate.gpu_hours_per_step for candidate in pilots)
+        * SECONDS_PER_HOUR
+        / spec.resources.slots
+    )
     trainer = spec.training.trainer
     options = {"time_scale": max(1, round(step / _SECONDS_PER_STEP))}
     if trainer is not None and trainer.name == STANDIN:

@@ -125,8 +125,8 @@ class DrawnWorld:
         return Recorded(tuple(self._run(cell) for cell in self._setting.cells))
 
     def _key_of(self, cell: DrawnCell) -> int:
-        own = mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)
-        return mixed(own, crc32(as_text(cell.axes).encode())) if cell.axes else own
+        key = mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)
+        return mixed(key, crc32(as_text(cell.axes).encode())) if cell.axes else key
 
     def _run(self, cell: DrawnCell) -> RecordedRun:
         n, B, axes = cell.configuration

@@ -220,19 +220,19 @@ class Surface:
         octave = math.log2(n) - self._group_shift
         share = min(1 - EDGE, max(EDGE, (octave - law.floor) / law.rise))
         best_at = 10 ** (law.midpoint + math.log(share / (1 - share)) / law.steepness)
-        beside = math.log2(B / published.optimal_prompts(best_at)) - self._prompt_shift
+        octaves = math.log2(B / published.optimal_prompts(best_at)) - self._prompt_shift
         rough = mixed(self._seed, n, B)
         asymptote = (
             self._top
             - self._per_group_octave * max(0.0, law.floor + law.rise - octave)
-            - published.loss_per_prompt_octave * (math.hypot(beside, 0.5) - 0.5)
+            - published.loss_per_prompt_octave * (math.hypot(octaves, 0.5) - 0.5)
         )
         asymptote = max(asymptote, self._base + 0.1 * (self._top - self._base))
         exponent = EXPONENT * 2 ** (EXPONENT_PER_GROUP_OCTAVE * (math.log2(n) - 4))
         met = (published.frontier_score(best_at, self._base) - self._base) / (asymptote - self._base)
         met = min(MOST_GAINED, max(EDGE, met))
         middle = best_at * (1 / met - 1) ** (1 / exponent) * self._scale
-        middle *= 2 ** (MIDDLE_PER_PROMPT_OCTAVE * beside)
+        middle *= 2 ** (MIDDLE_PER_PROMPT_OCTAVE * octaves)
         middle *= 2 ** (MIDDLE_PER_SURPLUS_OCTAVE * max(0.0, octave - law.floor - law.rise))
         return Shape(
             base=self._base,

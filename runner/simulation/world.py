@@ -43,8 +43,8 @@ class Course:
         n, B, rollouts = config.rollouts_per_prompt, config.prompts_per_batch, config.rollouts_per_step
         self.key = mixed(choice.seed, n, B, config.seed)
         self.gpus = config.machine.gpus
-        known = _breakdowns(choice.failures, self.key, rollouts)
-        self._breakdown = min(known, key=lambda found: found.step, default=None)
+        breakdowns = _breakdowns(choice.failures, self.key, rollouts)
+        self._breakdown = min(breakdowns, key=lambda breakdown: breakdown.step, default=None)
         self.start_up_seconds, self.save_seconds = costs.start_up_seconds, costs.save_seconds
         self._shape = surface.run(n, B, config.seed)
         self._rollouts, self._every = rollouts, validation.every_rollouts
@@ -91,8 +91,8 @@ class Course:
 
     def breakdown(self, after: int, upto: int) -> Breakdown | None:
         """Return the first update in that range which fails."""
-        found = self._breakdown
-        return found if found is not None and after < found.step <= upto else None
+        breakdown = self._breakdown
+        return breakdown if breakdown is not None and after < breakdown.step <= upto else None
 
 
 def course_of(config: TrialConfig) -> Course:

@@ -42,10 +42,10 @@ def nodes_for(gpus: int, per_node: int, section: SlurmSection) -> int:
 
 def text_of(job: Job) -> str:
     """Return the script, which sbatch takes; InputError where a path could not stand in it."""
-    for given in (job.sweep, job.name, job.directory, job.folder, job.programs, job.database):
-        if given is not None and not _WRITABLE.fullmatch(str(given)):
+    for text in (job.sweep, job.name, job.directory, job.folder, job.programs, job.database):
+        if text is not None and not _WRITABLE.fullmatch(str(text)):
             raise InputError(
-                f"{str(given)!r} cannot stand in a job's script: a path there may have neither control characters nor "
+                f"{str(text)!r} cannot stand in a job's script: a path there may have neither control characters nor "
                 'quotation marks (") nor backslashes; rename it, or give another folder with --folder or --db'
             )
     body = files("runner.slurm").joinpath("body.sh").read_text(encoding="utf-8")
@@ -60,25 +60,25 @@ def text_of(job: Job) -> str:
 
 
 def _options(job: Job) -> Iterator[str]:
-    asked = job.settings
+    settings = job.settings
     yield f"--job-name={job.name}"
     yield "--dependency=singleton"  # never two jobs of one sweep at once
     yield f"--nodes={job.nodes}"
     yield "--ntasks-per-node=1"
-    yield f"--cpus-per-task={asked.cpus_per_node}" if asked.cpus_per_node else "--exclusive"
-    yield f"--mem={asked.memory or 0}"
+    yield f"--cpus-per-task={settings.cpus_per_node}" if settings.cpus_per_node else "--exclusive"
+    yield f"--mem={settings.memory or 0}"
     if job.gpus_per_node:
         yield f"--gpus-per-node={job.gpus_per_node}"
     for name in ("time", "partition", "account"):
-        if value := getattr(asked, name):
+        if value := getattr(settings, name):
             yield f"--{name}={value}"
-    yield f"--signal=B:USR1@{asked.margin_seconds}"
+    yield f"--signal=B:USR1@{settings.margin_seconds}"
     yield "--requeue"
     yield "--no-kill"  # the loss of a node is no loss of the sweep
     yield "--open-mode=append"
     yield f"--chdir={_quoted(str(job.directory))}"
     yield f"--output={_quoted(str(job.folder / 'logs').replace('%', '%%') + '/slurm-%j.log')}"
-    yield from asked.sbatch
+    yield from settings.sbatch
 
 
 def _settings(job: Job) -> Iterator[str]:

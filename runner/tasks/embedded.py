@@ -80,12 +80,12 @@ def drawing(key: str) -> Draw:
 
 def _distinct(task: str, sums: Sums) -> Iterator[list[int]]:
     draw = drawing(task)
-    known: set[tuple[int, ...]] = set()
+    drawn: set[tuple[int, ...]] = set()
     while True:
         terms = sums.terms(draw)
         key = tuple(sorted(terms))
-        if key not in known:
-            known.add(key)
+        if key not in drawn:
+            drawn.add(key)
             yield terms
 
 

@@ -57,8 +57,8 @@ def remember_choices() -> None:
                 return super().math()
             chosen: list[int] = []
 
-            def predicted(*given: Any) -> int:
-                chosen.append(predict(*given))
+            def predicted(*arguments: Any) -> int:
+                chosen.append(predict(*arguments))
                 return chosen[-1]
 
             self._interp.adaptivePredict = predicted
@@ -78,25 +78,25 @@ def score(problem: dict[str, Any], response: str) -> float:
     answer = problem["answer"]
     if not _gold(answer):
         raise ValueError(f"math-verify finds no mathematics in the answer {answer!r} of problem '{problem['id']}'")
-    found = parse(response.rpartition(_END_OF_THOUGHT)[2], _EXTRACTION, parsing_timeout=None)
+    parsed = parse(response.rpartition(_END_OF_THOUGHT)[2], _EXTRACTION, parsing_timeout=None)
     try:
-        return _compared(answer, tuple(found))
+        return _compared(answer, tuple(parsed))
     except TypeError:  # a matrix has no hash
-        return _verified(answer, found)
+        return _verified(answer, parsed)
 
 
 @lru_cache(_REMEMBERED)
-def _compared(answer: str, found: tuple[Any, ...]) -> float:
+def _compared(answer: str, parsed: tuple[Any, ...]) -> float:
     """Compare, and remember: the responses to a prompt mostly give one of a few answers."""
-    return _verified(answer, list(found))
+    return _verified(answer, list(parsed))
 
 
-def _verified(answer: str, found: list[Any]) -> float:
+def _verified(answer: str, parsed: list[Any]) -> float:
     gold = _gold(answer)
     # Where their values differ by far, math-verify would simplify for long to find the same.
-    if len(gold) == len(found) == 2 and gold[1] != found[1] and _differ(*_sides(gold[0], found[0])):
+    if len(gold) == len(parsed) == 2 and gold[1] != parsed[1] and _differ(*_sides(gold[0], parsed[0])):
         return 0.0
-    return float(verify(gold, found, timeout_seconds=None))
+    return float(verify(gold, parsed, timeout_seconds=None))
 
 
 def _differ(one: Any, other: Any) -> bool:
@@ -105,7 +105,7 @@ def _differ(one: Any, other: Any) -> bool:
     math-verify takes 9 and 9 % for equal, and rounds; nothing near to that is decided here.
     """
     if isinstance(one, FiniteSet | Tuple) and isinstance(other, FiniteSet | Tuple):
-        return any(all(_differ(member, each) for each in other.args) for member in one.args)
+        return any(all(_differ(member, counterpart) for counterpart in other.args) for member in one.args)
     if not (isinstance(one, Expr) and isinstance(other, Expr)):
         return False
     first, second = _value(one), _value(other)
@@ -114,13 +114,13 @@ def _differ(one: Any, other: Any) -> bool:
     return not any(math.isclose(first * times, second, rel_tol=_FAR, abs_tol=_FAR) for times in (0.01, 1, 100))
 
 
-def _sides(gold: Any, found: Any) -> tuple[Any, Any]:
+def _sides(gold: Any, answer: Any) -> tuple[Any, Any]:
     """Return what math-verify compares: of y = 3x its right side, unless the other is an equation of something else."""
-    if isinstance(gold, Eq) and isinstance(found, Eq):
+    if isinstance(gold, Eq) and isinstance(answer, Eq):
         name = gold.lhs
-        alone = isinstance(name, Symbol | AppliedUndef) and not (gold.rhs.has(name) or found.rhs.has(name))
-        return (gold.rhs, found.rhs) if alone and found.lhs == name else (None, None)
-    one, other = (side.rhs if isinstance(side, Eq) else side for side in (gold, found))
+        alone = isinstance(name, Symbol | AppliedUndef) and not (gold.rhs.has(name) or answer.rhs.has(name))
+        return (gold.rhs, answer.rhs) if alone and answer.lhs == name else (None, None)
+    one, other = (side.rhs if isinstance(side, Eq) else side for side in (gold, answer))
     return one, other
 
 
@@ -135,7 +135,7 @@ def _value(side: Expr) -> float | None:
         return None
     try:
         value = side.doit() if side.has(UnevaluatedExpr) else side  # as 9 % has one
-        value = value.evalf(_DIGITS, subs={each: 1 + crc32(str(each).encode()) / 2**32 for each in variables})
+        value = value.evalf(_DIGITS, subs={symbol: 1 + crc32(str(symbol).encode()) / 2**32 for symbol in variables})
     except Exception:  # sympy raises whatever it likes, which math-verify takes for a difference
         return None
     number = float(value) if isinstance(value, Float) else math.inf

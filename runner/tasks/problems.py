@@ -40,15 +40,15 @@ def read_problems(
     then empty: a function may judge by other fields. `system` stands before prompts that have no such message.
     """
     places: dict[str, str] = {}
-    found: list[list[Problem]] = []
+    sets: list[list[Problem]] = []
     repeated = 0
     for source in sources:
         problems: list[Problem] = []
         for place, row in rows_of(source):
-            problem, named = _problem(row, place, source, answers_needed)
-            if problem.id in places and named and not places[problem.id].startswith(f"'{source.path}'"):
+            problem, has_id = _problem(row, place, source, answers_needed)
+            if problem.id in places and has_id and not places[problem.id].startswith(f"'{source.path}'"):
                 problem = replace(problem, id=f"{Path(source.path).stem}/{problem.id}")  # each numbers its own
-            if (first := places.get(problem.id)) is not None and named:
+            if (first := places.get(problem.id)) is not None and has_id:
                 raise InputError(f"{place}: id '{problem.id}' is that of {first}: give each an id of its own")
             repeated += first is not None
             if first is None:
@@ -59,8 +59,8 @@ def read_problems(
                 problems.append(problem)
         if not problems:
             raise InputError(f"'{source.path}' holds no problems: each row should be like {SHAPE}")
-        found.append(problems)
-    return found, repeated
+        sets.append(problems)
+    return sets, repeated
 
 
 def mixed(sets: Sequence[Sequence[Problem]], weights: Sequence[float | None]) -> list[Problem]:
@@ -68,12 +68,12 @@ def mixed(sets: Sequence[Sequence[Problem]], weights: Sequence[float | None]) ->
 
     No problem is left out: those of a set that is too small for its share are repeated, in the order of their hashes.
     """
-    known = [weight for weight in weights if weight is not None]
-    if len(known) != len(weights):
-        if known:
+    weighted = [weight for weight in weights if weight is not None]
+    if len(weighted) != len(weights):
+        if weighted:
             raise InputError("[[task.data]] weight: give it to every source, or to none")
         return [problem for problems in sets for problem in problems]
-    shares = [weight / sum(known) for weight in known]
+    shares = [weight / sum(weighted) for weight in weighted]
     whole = max(len(problems) / share for problems, share in zip(sets, shares, strict=True))
     counts = [max(len(problems), round(whole * share)) for problems, share in zip(sets, shares, strict=True)]
     return [
@@ -83,7 +83,7 @@ def mixed(sets: Sequence[Sequence[Problem]], weights: Sequence[float | None]) ->
     ]
 
 
-def hold_out(problems: Sequence[Problem], wanted: int, path: str) -> tuple[list[Problem], list[Problem]]:
+def hold_out(problems: Sequence[Problem], validation_count: int, path: str) -> tuple[list[Problem], list[Problem]]:
     """Split problems into those to train on and `wanted` ones to validate on, but never more than a quarter of them.
 
     Those with the smallest hash of their id are held out: the same ones whatever the seed and the order of the file.
@@ -96,17 +96,17 @@ def hold_out(problems: Sequence[Problem], wanted: int, path: str) -> tuple[list[
         raise InputError(
             f"'{path}' holds a single prompt, so none can be held out for validation: add more, or give --validation"
         )
-    limit = max(1, min(wanted, int(LARGEST_HELD_OUT_SHARE * len(problems))))
-    held: set[str] = set()
+    limit = max(1, min(validation_count, int(LARGEST_HELD_OUT_SHARE * len(problems))))
+    keys: set[str] = set()
     count = 0
     for key in sorted(groups, key=lambda key: min(map(_hash_of_id, groups[key]))):
         if count == 0 or count + len(groups[key]) <= limit:
-            held.add(key)
+            keys.add(key)
             count += len(groups[key])
         if count >= limit:
             break
-    train = [problem for problem in problems if _key(problem.prompt) not in held]
-    return train, in_fixed_order(problem for problem in problems if _key(problem.prompt) in held)
+    train = [problem for problem in problems if _key(problem.prompt) not in keys]
+    return train, in_fixed_order(problem for problem in problems if _key(problem.prompt) in keys)
 
 
 def in_fixed_order(problems: Iterable[Problem]) -> list[Problem]:
@@ -116,8 +116,8 @@ def in_fixed_order(problems: Iterable[Problem]) -> list[Problem]:
 
 def apart(train: Sequence[Problem], validation: Iterable[Problem]) -> list[Problem]:
     """Return the problems to train on without those whose prompt is validated on: the score would measure memory."""
-    held = {_key(problem.prompt) for problem in validation}
-    return [problem for problem in train if _key(problem.prompt) not in held]
+    keys = {_key(problem.prompt) for problem in validation}
+    return [problem for problem in train if _key(problem.prompt) not in keys]
 
 
 def _problem(row: dict[str, Any], place: str, source: ProblemSource, answers_needed: bool) -> tuple[Problem, bool]:
@@ -148,9 +148,9 @@ def _column(row: dict[str, Any], name: str, wanted: str, place: str) -> Any:
     value: Any = row
     for part in [name] if name in row else name.split("."):
         if not isinstance(value, dict) or part not in value:
-            given = ", ".join(f"'{each}'" for each in row) or "no field"
+            fields = ", ".join(f"'{field}'" for field in row) or "no field"
             raise InputError(
-                f"{place}: '{name}' is missing (it has {given}): name its column, as [[task.data]] {wanted} = \"…\", "
+                f"{place}: '{name}' is missing (it has {fields}): name its column, as [[task.data]] {wanted} = \"…\", "
                 f"or have rows like {SHAPE}"
             )
         value = value[part]

@@ -72,8 +72,8 @@ class Judge(NamedTuple):
         """Refuse an address at which nobody can be asked."""
         parts = urlsplit(self.url)
         if not parts.hostname or parts.username:
-            wanted = f"an address such as https://judge.example/score is wanted, with a secret in ${TOKEN}"
-            raise InputError(f"reward '{self.url}': {wanted}")
+            expected = f"an address such as https://judge.example/score is wanted, with a secret in ${TOKEN}"
+            raise InputError(f"reward '{self.url}': {expected}")
 
     def judged(self, problem: dict[str, Any], response: str) -> JudgedResponse:
         """Return what the judge says of a response; TrainingError where it does not answer, however often asked."""

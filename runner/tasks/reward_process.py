@@ -53,12 +53,12 @@ def main(keepalive: int) -> None:
 def load(reference: str) -> Function:
     """Return the function of `package.module:name` or `path/to/file.py:name`."""
     place, _, name = reference.rpartition(":")
-    found: Any = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    target: Any = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     for part in name.split("."):
-        found = getattr(found, part)
-    if not callable(found):
-        raise TypeError(f"'{name}' in {place} is a {type(found).__name__}, not a function")
-    function: Function = found
+        target = getattr(target, part)
+    if not callable(target):
+        raise TypeError(f"'{name}' in {place} is a {type(target).__name__}, not a function")
+    function: Function = target
     return function
 
 
@@ -74,8 +74,8 @@ def answer_of(value: Any, low: float, high: float) -> Answer:
     """Return the score that a reward's number means, from 0 for the lowest to 1 for the highest, and its metrics."""
     metrics: dict[str, float] = {}
     if isinstance(value, Mapping):
-        numbers = {str(name): _number(each) for name, each in value.items() if name != "score"}
-        metrics = {name: each for name, each in numbers.items() if each is not None and math.isfinite(each)}
+        numbers = {str(name): _number(number) for name, number in value.items() if name != "score"}
+        metrics = {name: number for name, number in numbers.items() if number is not None and math.isfinite(number)}
         value = value.get("score")
     number = _number(value)
     if number is None or not math.isfinite(number):

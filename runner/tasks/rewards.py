@@ -92,14 +92,14 @@ def make_reward(choice: "TaskChoice", seed: int = 0, sharers: int = 1) -> Reward
         calls = (choice.reward_parallel or _MOST_CALLS) // max(1, sharers)
         return Pool(lambda items: [judge.judged(*item) for item in items], choice.failed_reward, max(1, calls))
     processes = (choice.reward_parallel or min(_MOST_PROCESSES, cpu_cores() // 4)) // max(1, sharers)
-    own = choice.reward != MATH
+    is_function = choice.reward != MATH
     reward = ProcessReward(
-        reference(choice.reward) if own else _MATH_FUNCTION,
+        reference(choice.reward) if is_function else _MATH_FUNCTION,
         choice.reward_seconds,
         choice.failed_reward,
         seed,
-        memory_bytes=None if own else _MATH_MEMORY_BYTES,
-        between=(low, high) if own else (0.0, 1.0),
+        memory_bytes=None if is_function else _MATH_MEMORY_BYTES,
+        between=(low, high) if is_function else (0.0, 1.0),
         processes=max(1, processes),
     )
     reward.start()
@@ -127,8 +127,8 @@ class Pool:
         try:
             answers = [answer for part in waiting for answer in part.result()]
         except BaseException:
-            for each in waiting:
-                each.cancel()
+            for worker in waiting:
+                worker.cancel()
             raise
         return scores_of(problems, answers, self._failed_score)
 
@@ -236,20 +236,20 @@ class ProcessReward(Pool):
         raise AssertionError
 
 
-def reference(given: str) -> str:
+def reference(text: str) -> str:
     """Check the form of a reference to a function, and make a file's path absolute."""
-    place, colon, name = given.rpartition(":")
+    place, colon, name = text.rpartition(":")
     if not (place and colon and name):
-        hint = suggest(given, (EXACT, MATH))
+        hint = suggest(text, (EXACT, MATH))
         raise InputError(
-            f"unknown reward '{given}': {hint} A Python function is given as package.module:name or "
+            f"unknown reward '{text}': {hint} A Python function is given as package.module:name or "
             "path/to/file.py:name, and a judge as https://…"
         )
     if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"reward '{given}': '{name}' after the colon is no name of a Python function")
+        raise InputError(f"reward '{text}': '{name}' after the colon is no name of a Python function")
     if not place.endswith(".py"):
-        return given
+        return text
     file = Path(place).expanduser().resolve()
     if not file.is_file():
-        raise InputError(f"reward '{given}': there is no file {file}")
+        raise InputError(f"reward '{text}': there is no file {file}")
     return f"{file}:{name}"

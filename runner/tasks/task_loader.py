@@ -41,8 +41,8 @@ def open_task(choice: TaskChoice, seed: int, validation_problems: int = VALIDATI
     """
     if choice.name in EMBEDDED:
         return _embedded(choice)
-    named = Path(choice.name).expanduser().exists() or choice.name.endswith(SUFFIXES) or is_hub_name(choice.name)
-    if choice.data or named:
+    is_users = Path(choice.name).expanduser().exists() or choice.name.endswith(SUFFIXES) or is_hub_name(choice.name)
+    if choice.data or is_users:
         return user_task(choice, seed, validation_problems)
     raise UnknownNameError(
         "task", choice.name, sorted(EMBEDDED), "For problems of your own, give the path of a JSONL file"
@@ -137,27 +137,27 @@ def _task_of(choice: TaskChoice, files: Path, config: dict[str, Any], asked: Ask
 def user_problems(choice: TaskChoice, validation_problems: int, tokens: Tokens | None = None) -> Asked:
     """Return the problems to train on and those to validate on, which share no prompt; `tokens` counts a prompt's."""
     sources, validating = _sources(choice), _validating(choice)
-    wanted: dict[str, Any] = {"answers_needed": choice.reward in (EXACT, MATH), "system": choice.system_prompt}
-    parts, repeated = read_problems(sources, **wanted)
-    held, _ = read_problems(validating, **wanted)
+    needs: dict[str, Any] = {"answers_needed": choice.reward in (EXACT, MATH), "system": choice.system_prompt}
+    parts, repeated = read_problems(sources, **needs)
+    held_out, _ = read_problems(validating, **needs)
     reasons = [(repeated, "rows that repeat another")]
     longest = 0
     if tokens is not None:
-        counted = [[(problem, tokens(problem)) for problem in part] for part in (*parts, *held)]
+        counted = [[(problem, tokens(problem)) for problem in part] for part in (*parts, *held_out)]
         lengths = [length for part in counted for _, length in part]
         most = choice.prompt_length or max(lengths)
         longest = max((length for length in lengths if length <= most), default=0)
         within = [[problem for problem, length in part if length <= most] for part in counted]
-        beyond = sum(map(len, [*parts, *held])) - sum(map(len, within))
+        beyond = sum(map(len, [*parts, *held_out])) - sum(map(len, within))
         reasons.append((beyond, f"prompts of more than [task] prompt_length = {choice.prompt_length} tokens"))
-        parts, held = within[: len(parts)], within[len(parts) :]
+        parts, held_out = within[: len(parts)], within[len(parts) :]
         _require_some(within, reasons, choice.name)
-    if held:
-        validation = in_fixed_order(problem for part in held for problem in part)
+    if held_out:
+        validation = in_fixed_order(problem for part in held_out for problem in part)
         train = [apart(part, validation) for part in parts]
         reasons.append((sum(map(len, parts)) - sum(map(len, train)), "prompts to train on that are validated on"))
     else:
-        whole, validation = hold_out([each for part in parts for each in part], validation_problems, choice.name)
+        whole, validation = hold_out([problem for part in parts for problem in part], validation_problems, choice.name)
         ids = {problem.id for problem in whole}
         train = [[problem for problem in part if problem.id in ids] for part in parts]
     _require_some(train, reasons, choice.name)
@@ -187,9 +187,9 @@ def _validating(choice: TaskChoice) -> list[ProblemSource]:
 
 
 @lru_cache(maxsize=2)  # every candidate of a plan asks the same
-def _asked(given: str, validation_problems: int, files: str, _written_at: Stamps) -> tuple[Asked, ChatTokenizer]:
+def _asked(choice_json: str, validation_problems: int, files: str, _written_at: Stamps) -> tuple[Asked, ChatTokenizer]:
     """Return a choice's problems, and the tokenizer that counts them, as its files were at these times."""
-    choice = TaskChoice.model_validate_json(given)
+    choice = TaskChoice.model_validate_json(choice_json)
     tokenizer = load_tokenizer(files, _template(choice))
 
     def tokens(problem: Problem) -> int:

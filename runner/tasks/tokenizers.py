@@ -95,8 +95,8 @@ def character_tokenizer_files() -> dict[str, str]:
     plain.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
     plain.decoder = decoders.Fuse()
     plain.post_processor = processors.TemplateProcessing(single="<start> $A", special_tokens=[("<start>", START_ID)])
-    named = {"eos_token": "<end>", "pad_token": "<pad>", "bos_token": "<start>", "clean_up_tokenization_spaces": False}
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", **named}
+    tokens = {"eos_token": "<end>", "pad_token": "<pad>", "bos_token": "<start>", "clean_up_tokenization_spaces": False}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", **tokens}
     return {"tokenizer.json": plain.to_str(), "tokenizer_config.json": json.dumps(settings)}
 
 
@@ -156,22 +156,22 @@ class ChatTokenizer:
 
         Gemma declares <eos> and <end_of_turn>, and only the second ends its answers; Llama 3 declares three.
         """
-        own = self._tokenizer.eos_token_id
-        known = [*declared, *(() if own is None or own in declared else (own,))]
-        if not known:
+        end_id = self._tokenizer.eos_token_id
+        ends = [*declared, *(() if end_id is None or end_id in declared else (end_id,))]
+        if not ends:
             raise InputError(
                 "the model declares no end token, so that no response could end: set eos_token_id in its "
                 "generation_config.json"
             )
-        fallback: int = known[0] if own is None else own
-        if not self.has_template or len(known) == 1:
+        fallback: int = ends[0] if end_id is None else end_id
+        if not self.has_template or len(ends) == 1:
             return fallback
         turns = [{"role": role, "content": _PROBE} for role in ("user", "assistant")]
         try:
             closed = self._templated(turns, answered=True)
         except InputError:
             return fallback
-        return next((id_ for id_ in reversed(closed) if id_ in known), fallback)
+        return next((id_ for id_ in reversed(closed) if id_ in ends), fallback)
 
 
 def load_tokenizer(path: str, template: str | None = None) -> ChatTokenizer:

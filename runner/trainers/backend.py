@@ -64,31 +64,31 @@ class DrivenBackend:
 
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Prepare a fresh trial; a folder that holds a trial already is refused."""
-        own = folder / FOLDER
-        if self._driver.checkpoints(config, own):
+        trainer_folder = folder / FOLDER
+        if self._driver.checkpoints(config, trainer_folder):
             raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
         self._open(config, folder, None)
         folder.mkdir(exist_ok=True)  # not the sweep's, which may have been moved
-        own.mkdir(exist_ok=True)
-        replace_file(own / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1), PRIVATE)
+        trainer_folder.mkdir(exist_ok=True)
+        replace_file(trainer_folder / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1), PRIVATE)
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Stand where the newest complete checkpoint does; `notes` says what differs."""
-        own = folder / FOLDER
-        found = self._driver.checkpoints(config, own)
-        if not found:
-            unread = has_aside(own)  # then that there is no other is no trouble of the disk
-            raise (UnreadableError if unread else NotFoundError)(f"no sound checkpoint in {own}")
+        trainer_folder = folder / FOLDER
+        saves = self._driver.checkpoints(config, trainer_folder)
+        if not saves:
+            unread = has_aside(trainer_folder)  # then that there is no other is no trouble of the disk
+            raise (UnreadableError if unread else NotFoundError)(f"no sound checkpoint in {trainer_folder}")
         try:
-            saved = json.loads((own / IDENTITY).read_text(encoding="utf-8"))
+            saved = json.loads((trainer_folder / IDENTITY).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                f"{own / IDENTITY} cannot be read ({error}): whose trial it is is not known"
+                f"{trainer_folder / IDENTITY} cannot be read ({error}): whose trial it is is not known"
             ) from error
         self.notes = tuple(compared(saved, config.model_dump(mode="json")))
-        step, last = found[0].step, _point_at(folder, found[0].step)
+        step, last = saves[0].step, _point_at(folder, saves[0].step)
         self._open(config, folder, last)
-        self._unread = self._unheard(_attempts(own), step)
+        self._unread = self._unheard(_attempts(trainer_folder), step)
         self._scored = True
         return step
 
@@ -149,8 +149,8 @@ class DrivenBackend:
         yield from self._taken(maker.rest())
         if asked_at is not None and code is not None:
             # What waited for more to be said of it, as a step before a validation does, is saved all the same.
-            found = self._driver.checkpoints(config, self._folder / FOLDER)
-            yield from self._taken(self._unheard(running.attempt.number, found[0].step) if found else [])
+            saves = self._driver.checkpoints(config, self._folder / FOLDER)
+            yield from self._taken(self._unheard(running.attempt.number, saves[0].step) if saves else [])
         self._rests_since = running.seconds()
         if code is not None:
             self._end()
@@ -193,34 +193,34 @@ class DrivenBackend:
         """Whether one that does not end by itself has saved all that it had done, and has said it."""
         if running.ends_by_itself:
             return False
-        found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
-        return bool(found) and step <= found[0].step <= maker.newest
+        saves = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+        return bool(saves) and step <= saves[0].step <= maker.newest
 
     def checkpoint(self) -> Saved:
         """Return the newest complete checkpoint, and remove all but the newest two."""
         config = self._opened()
-        own = self._folder / FOLDER
-        found = self._driver.checkpoints(config, own)
+        trainer_folder = self._folder / FOLDER
+        saves = self._driver.checkpoints(config, trainer_folder)
         if self._maker is not None:
             self.notes = (*self.notes, *self._maker.check.notes.values())
             self._maker.check.notes.clear()
         if not self._scored and not self._left:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
-        if found and self._last is not None and self._running is not None and self._running.attempt.trains_on:
+        if saves and self._last is not None and self._running is not None and self._running.attempt.trains_on:
             # What it has saved since, and may have removed this one for, is the next segment's.
             stands = self._last.optimizer_step
-            own_saves = [each for each in found if each.step <= stands]
+            own_saves = [save for save in saves if save.step <= stands]
             self._tidy(own_saves)
-            return Saved(stands, (own_saves or found)[0].path)
-        if not found:  # it was stopped before its first: the base model is scored again when it goes on
+            return Saved(stands, (own_saves or saves)[0].path)
+        if not saves:  # it was stopped before its first: the base model is scored again when it goes on
             self._end()
             self._last = None
-            return Saved(0, own / IDENTITY)
-        self._tidy(found)
-        if self._last is not None and found[0].step != self._last.optimizer_step:
+            return Saved(0, trainer_folder / IDENTITY)
+        self._tidy(saves)
+        if self._last is not None and saves[0].step != self._last.optimizer_step:
             self._end()  # what lies in memory is not what is saved
-            self._last = _point_at(self._folder, found[0].step)
-        return Saved(found[0].step, found[0].path)
+            self._last = _point_at(self._folder, saves[0].step)
+        return Saved(saves[0].step, saves[0].path)
 
     def close(self) -> None:
         """End its processes."""
@@ -241,10 +241,10 @@ class DrivenBackend:
     def _under_way(self, segment: Segment) -> tuple[TrainerProcesses, PointMaker]:
         """Let what waits at the gate go on, listen to what has gone on, or start it from the newest checkpoint."""
         config, running = self._opened(), self._running
-        own = self._folder / FOLDER
-        found = self._driver.checkpoints(config, own)
-        newest = found[0] if found else None
-        require_room(newest, own)
+        trainer_folder = self._folder / FOLDER
+        saves = self._driver.checkpoints(config, trainer_folder)
+        newest = saves[0] if saves else None
+        require_room(newest, trainer_folder)
         if running is not None and self._maker is not None and running.attempt.trains_on:
             if running.attempt.to_step > (self._last.optimizer_step if self._last is not None else 0):
                 running.listen()
@@ -261,8 +261,8 @@ class DrivenBackend:
         priced = _PRICES_HOLD_WITHIN * (segment.update_seconds or 0.0)
         took = (points[-1].seconds - points[0].seconds) / made if made else priced
         attempt = Attempt(
-            folder=own,
-            number=_attempts(own) + 1,
+            folder=trainer_folder,
+            number=_attempts(trainer_folder) + 1,
             from_step=newest.step if newest else 0,
             to_step=max(segment.to_step, segment.reach) if self._driver.trains_on else segment.to_step,
             checkpoint=newest.path if newest else None,
@@ -273,7 +273,7 @@ class DrivenBackend:
         )
         self._went_on_from, self._unread = attempt.from_step, []
         self._maker = PointMaker(config, self._last, scored=any(point.score is not None for point in earlier))
-        self._rewards = RewardReports(config, own, attempt.from_step)
+        self._rewards = RewardReports(config, trainer_folder, attempt.from_step)
         self._running = TrainerProcesses(self._driver, config, attempt, self._hosts)
         return self._running, self._maker
 
@@ -299,24 +299,24 @@ class DrivenBackend:
             point = self._last = self._unread.pop(0)
             self._scored = True
             yield point
-            found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
-            self._tidy([each for each in found if each.step <= point.optimizer_step])
+            saves = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+            self._tidy([save for save in saves if save.step <= point.optimizer_step])
 
     def _saved_since(self, step: int) -> int:
         """Return the first save from a step on, 0 where there is none yet."""
-        found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
-        return min((each.step for each in found if each.step >= step), default=0)
+        saves = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+        return min((save.step for save in saves if save.step >= step), default=0)
 
     def _newest(self) -> int:
         """Return the step of the last point that was made, −1 where there is none."""
         point = self._unread[-1] if self._unread else self._last
         return point.optimizer_step if point is not None else -1
 
-    def _tidy(self, found: Sequence[Checkpoint]) -> None:
+    def _tidy(self, saves: Sequence[Checkpoint]) -> None:
         """Remove what nobody goes on from: the trainer may keep all that it saves."""
-        remove(found[TO_KEEP:])
-        if found and found[0].step > self._went_on_from:
-            remove_aside(found[0].path.parent)
+        remove(saves[TO_KEEP:])
+        if saves and saves[0].step > self._went_on_from:
+            remove_aside(saves[0].path.parent)
 
     def _end(self) -> None:
         running, self._running, maker, self._maker = self._running, None, self._maker, None

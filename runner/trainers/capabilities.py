@@ -115,18 +115,18 @@ class Judging(Protocol):
 
 def all_differences(recipe: Recipe, judge: Callable[[Recipe], Sequence[Difference]]) -> list[Difference]:
     """Return all that a trainer from outside does otherwise: what its driver says, and that none interrupts."""
-    found = list(judge(recipe))
+    differences = list(judge(recipe))
     if (earliest := recipe.interruptions.earliest) is not None:
-        found.append(Difference("interruptions.earliest", earliest, "but it interrupts no response", None))
-    return found
+        differences.append(Difference("interruptions.earliest", earliest, "but it interrupts no response", None))
+    return differences
 
 
 def degree(differences: Iterable[Difference]) -> Degree:
     """Return how well a recipe is done."""
-    found = list(differences)
-    if not found:
+    several = list(differences)
+    if not several:
         return "exact"
-    return "approximate" if all(each.near for each in found) else "refused"
+    return "approximate" if all(difference.near for difference in several) else "refused"
 
 
 def loss_differences(objective: Objective, loss: Loss, fixed: str | None = None) -> Iterator[Difference]:
@@ -161,19 +161,19 @@ def as_trained(
     `judge` says what it does otherwise. Of an approximated recipe these keys have the values that it does.
     """
     differences = all_differences(recipe, judge)
-    known = degree(differences)
-    if known == "refused" or (known == "approximate" and not approximate):
-        advice = "With --approximate it is run so, and marked. " if known == "approximate" else ""
+    ability = degree(differences)
+    if ability == "refused" or (ability == "approximate" and not approximate):
+        advice = "With --approximate it is run so, and marked. " if ability == "approximate" else ""
         exact = [name for name in recipe_names() if not all_differences(load_recipe(name), judge)]
         raise InputError(
             f"{trainer} cannot train recipe '{recipe.name}' as it is: {'; '.join(map(str, differences))}. {advice}"
             f"Recipes that it trains exactly: {', '.join(exact) or 'none'}; --trainer builtin trains them all"
         )
     tables = recipe.model_dump()
-    for each in differences:
-        if each.ours:
-            section, _, name = each.key.partition(".")
-            tables[section][name] = each.instead
+    for difference in differences:
+        if difference.ours:
+            section, _, name = difference.key.partition(".")
+            tables[section][name] = difference.instead
     return Recipe.model_validate(tables) if differences else recipe
 
 

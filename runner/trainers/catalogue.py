@@ -71,9 +71,9 @@ def checkpoints_of(config: TrialConfig, folder: Path) -> list[tuple[int, tuple[P
     points = [path for path in (folder / METRICS,) if path.exists()]
     if config.trainer is None:
         return [(saved.step, (saved.path, *points)) for saved in checkpoints.saved(folder)]
-    own = folder / FOLDER
-    saves = driver_of(config).checkpoints(config, own) if own.is_dir() else ()
-    return [(save.step, (save.path, *save.beside, own / IDENTITY, *points)) for save in saves]
+    trainer_folder = folder / FOLDER
+    saves = driver_of(config).checkpoints(config, trainer_folder) if trainer_folder.is_dir() else ()
+    return [(save.step, (save.path, *save.beside, trainer_folder / IDENTITY, *points)) for save in saves]
 
 
 def newest_step(config: TrialConfig, folder: Path) -> int | None:
@@ -84,6 +84,6 @@ def newest_step(config: TrialConfig, folder: Path) -> int | None:
 def remove_checkpoints(config: TrialConfig, folder: Path) -> None:
     """Remove a trial's checkpoints, whoever trained it; its points and logs stay."""
     checkpoints.remove(folder)
-    own = folder / FOLDER
-    if config.trainer is not None and own.is_dir():
-        remove(driver_of(config).checkpoints(config, own))
+    trainer_folder = folder / FOLDER
+    if config.trainer is not None and trainer_folder.is_dir():
+        remove(driver_of(config).checkpoints(config, trainer_folder))

@@ -44,14 +44,14 @@ def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequ
     if tracker is not None:
         with suppress(OSError, ValueError):
             newest = int((folder / tracker).read_text(encoding="utf-8"))
-    found = [
+    saves = [
         Checkpoint(int(number), path)
         for number, path in numbered(folder, pattern)
         if all((path / name).exists() for name in holds) and (newest is None or int(number) <= newest)
     ]
     if newest is not None and tracker is not None:  # a copy of the checkpoint without it would be taken for torn
-        found = [replace(each, beside=(folder / tracker,)) for each in found]
-    return sorted(found, key=lambda each: -each.step)
+        saves = [replace(save, beside=(folder / tracker,)) for save in saves]
+    return sorted(saves, key=lambda save: -save.step)
 
 
 def _glob(text: str) -> str:

@@ -40,14 +40,14 @@ def training_gpus(driver: SplitTraits, config: TrialConfig, options: Any) -> int
     """
     machine, per_node = config.machine, config.machine.gpus // config.machine.nodes
     asynchronous = driver.is_apart(config.recipe)
-    wanted, apart = getattr(options, "train_gpus", None), getattr(options, "vllm_gpus", 0)
-    training = machine.gpus - apart if apart else wanted
+    chosen, apart = getattr(options, "train_gpus", None), getattr(options, "vllm_gpus", 0)
+    training = machine.gpus - apart if apart else chosen
     if training is None:
         training = _as_priced(driver, config, options) if asynchronous else machine.gpus
     name, option = config.driven_by.name, "vllm_gpus" if hasattr(options, "vllm_gpus") else "train_gpus"
-    if wanted is not None and not asynchronous:
+    if chosen is not None and not asynchronous:
         raise InputError(
-            f"[trainer.options] train_gpus = {wanted} with --trainer {name}: without a staleness bound all GPUs train "
+            f"[trainer.options] train_gpus = {chosen} with --trainer {name}: without a staleness bound all GPUs train "
             "and generate in turn. Leave it out, or take a recipe with a schedule.staleness_bound"
         )
     if not 0 < training < machine.gpus + (not asynchronous):
@@ -66,7 +66,7 @@ def training_gpus(driver: SplitTraits, config: TrialConfig, options: Any) -> int
 def _as_priced(driver: SplitTraits, config: TrialConfig, options: Any) -> int:
     """Return how many GPUs train by the price, or the nearest that have whole nodes, engines and equal shares."""
     machine, engine_gpus = config.machine, getattr(options, "tensor_parallel", None) or 1
-    wanted = machine.gpus * (_HALF if machine.training_share is None else machine.training_share)
+    priced = machine.gpus * (_HALF if machine.training_share is None else machine.training_share)
     least = machine.gpus // machine.nodes if machine.nodes > 1 else 1
     possible = [
         gpus
@@ -74,7 +74,7 @@ def _as_priced(driver: SplitTraits, config: TrialConfig, options: Any) -> int:
         if not (machine.gpus - gpus) % engine_gpus and not (driver.equal_shares and config.rollouts_per_step % gpus)
     ]
     # Of two that are as near the larger one trains: what the price has fits its GPUs, and fewer may not.
-    return min(possible, key=lambda gpus: (abs(gpus - wanted), -gpus), default=machine.gpus // 2)
+    return min(possible, key=lambda gpus: (abs(gpus - priced), -gpus), default=machine.gpus // 2)
 
 
 @dataclass(frozen=True, slots=True)

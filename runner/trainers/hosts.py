@@ -272,12 +272,12 @@ def hosts_of_this_trial(nodes: int) -> Sequence[Host]:
             f"the trial is for {nodes} nodes, and it was given {has}: run it in a sweep on a cluster (rlplan sweep "
             "--ray-address), or on one node with machine.nodes = 1"
         )
-    known = _holders.get(group.id.hex(), [])
-    if not known or not all(host.lives() for host in known):
-        for host in known:
+    others = _holders.get(group.id.hex(), [])
+    if not others or not all(host.lives() for host in others):
+        for host in others:
             host.end()
-        known = _holders[group.id.hex()] = _hold(group)
-    return (LocalHost(ray.util.get_node_ip_address()), *known)
+        others = _holders[group.id.hex()] = _hold(group)
+    return (LocalHost(ray.util.get_node_ip_address()), *others)
 
 
 def _hold(group: Any) -> list[RayHost]:

@@ -39,10 +39,10 @@ NEW_SECONDS = 60.0  # in which a folder is locked after it was made
 class Node:
     """The process `ray start --block`."""
 
-    def __init__(self, given: dict[str, Any], *arguments: str) -> None:
+    def __init__(self, settings: dict[str, Any], *arguments: str) -> None:
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-        size = [f"--node-ip-address={given['address']}", f"--num-gpus={given['gpus']}"]
-        size += share(int(given["gpus"]))
+        size = [f"--node-ip-address={settings['address']}", f"--num-gpus={settings['gpus']}"]
+        size += share(int(settings["gpus"]))
         ports = [f"--{name}={port}" for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)]
         first, last = port_range() or (0, 0)
         if last:
@@ -68,26 +68,26 @@ class Node:
             self.process.kill()
 
 
-def lead(given: dict[str, Any], command: list[str]) -> int:
+def lead(settings: dict[str, Any], command: list[str]) -> int:
     """Start the head, say where it is, wait for the others, run the command, and return its code."""
-    until = time.monotonic() + given["seconds"]
+    until = time.monotonic() + settings["seconds"]
     folder, _lock = private_folder()
     port, client = free_ports(2)
     token = secrets.token_hex(32)
     show(token)
-    address = f"{given['address']}:{port}"
+    address = f"{settings['address']}:{port}"
     ports = [f"--port={port}"]
     if find_spec("grpc") is not None:  # a Ray without it has no server for clients, and refuses a port for one
         ports.append(f"--ray-client-server-port={client}")
-    node = Node(given, "--head", "--include-dashboard=false", f"--temp-dir={within(folder)}", *ports)
+    node = Node(settings, "--head", "--include-dashboard=false", f"--temp-dir={within(folder)}", *ports)
     try:
-        node.wait_until(lambda: answers(given["address"], port), until, "its head does not answer")
-        aside = given["meeting"] + ".writing"
+        node.wait_until(lambda: answers(settings["address"], port), until, "its head does not answer")
+        aside = settings["meeting"] + ".writing"
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
             json.dump({"address": address, "token": token, "folder": folder}, file)
-        os.replace(aside, given["meeting"])
+        os.replace(aside, settings["meeting"])
         os.environ["RAY_ADDRESS"] = address
-        wait_for_nodes(address, given["nodes"], node, until)
+        wait_for_nodes(address, settings["nodes"], node, until)
         running = subprocess.Popen(command)
         for name in FORWARDED:
             signal.signal(getattr(signal, name), lambda number, _: running.send_signal(number))
@@ -97,22 +97,22 @@ def lead(given: dict[str, Any], command: list[str]) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def follow(given: dict[str, Any]) -> int:
+def follow(settings: dict[str, Any]) -> int:
     """Join the head, and stay until it is gone; what asks the trainer to stop is for the head alone."""
     for name in FORWARDED:
         signal.signal(getattr(signal, name), lambda *_: None)
-    until = time.monotonic() + given["seconds"]
-    while not os.path.exists(given["meeting"]):
-        require_time(until, f"its head has not written {given['meeting']}")
+    until = time.monotonic() + settings["seconds"]
+    while not os.path.exists(settings["meeting"]):
+        require_time(until, f"its head has not written {settings['meeting']}")
         time.sleep(0.2)
-    with open(given["meeting"], encoding="utf-8") as file:
+    with open(settings["meeting"], encoding="utf-8") as file:
         meeting = json.load(file)
     show(meeting["token"])
     _lock = require_private(meeting["folder"])  # Ray has a folder of the same name on every node
     address, _, port = meeting["address"].rpartition(":")
     try:
         for _ in range(TRIES):
-            code = Node(given, f"--address={meeting['address']}").process.wait()
+            code = Node(settings, f"--address={meeting['address']}").process.wait()
             if not answers(address, int(port)):
                 break
         return code
@@ -126,8 +126,8 @@ def private_folder() -> tuple[str, int]:
     Ray lets everybody write in a folder that it is given, so it gets one within this. What starts that were killed have
     left, whose lock nobody holds, is removed.
     """
-    for left in glob.glob(os.path.join(PLACE, f"{FOLDERS}*")):
-        remove_left(left)
+    for abandoned in glob.glob(os.path.join(PLACE, f"{FOLDERS}*")):
+        remove_left(abandoned)
     folder = tempfile.mkdtemp(prefix=FOLDERS, dir=PLACE)
     return folder, require_private(folder)
 
@@ -187,7 +187,7 @@ def wait_for_nodes(address: str, nodes: int, node: Node, until: float) -> None:
                 ray.init(address=address, log_to_driver=False, logging_level="error")
         except ConnectionError:  # on a busy machine it listens long before it answers
             return False
-        return bool(sum(each["Alive"] for each in ray.nodes()) >= nodes)
+        return bool(sum(member["Alive"] for member in ray.nodes()) >= nodes)
 
     missing = f"not all of its {nodes} nodes have joined: each must reach the others' ports, of which Ray takes any"
     node.wait_until(joined, until, missing)
@@ -246,32 +246,32 @@ def end_with_parent() -> None:
 
 def port_range() -> tuple[int, int] | None:
     """Return the first and last port that the user allows, None where any may be taken."""
-    given = os.environ.get(PORTS_VARIABLE)
-    if not given:
+    text = os.environ.get(PORTS_VARIABLE)
+    if not text:
         return None
-    first, last = map(int, given.split("-"))
+    first, last = map(int, text.split("-"))
     return first, last
 
 
 def free_ports(count: int) -> list[int]:
     """Return ports that nobody has now; of the user's range, trainers that begin at once look in different places."""
     allowed = port_range()
-    wanted = [0] * count if allowed is None else list(range(allowed[0], allowed[1] + 1))
-    random.shuffle(wanted)
+    candidates = [0] * count if allowed is None else list(range(allowed[0], allowed[1] + 1))
+    random.shuffle(candidates)
     sockets: list[socket.socket] = []
-    for port in wanted:
+    for port in candidates:
         if len(sockets) == count:
             break
-        each = socket.socket()
+        listener = socket.socket()
         try:
-            each.bind(("", port))
+            listener.bind(("", port))
         except OSError:
-            each.close()
+            listener.close()
         else:
-            sockets.append(each)
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
+            sockets.append(listener)
+    ports = [int(listener.getsockname()[1]) for listener in sockets]
+    for listener in sockets:
+        listener.close()
     if len(ports) < count:
         sys.exit(f"RuntimeError: no {count} ports of {os.environ.get(PORTS_VARIABLE)} are free ([cluster] ports)")
     return ports
@@ -279,14 +279,14 @@ def free_ports(count: int) -> list[int]:
 
 def main() -> None:
     """Do what is given, and end as the command did."""
-    given, command = json.loads(sys.argv[1]), sys.argv[2:]
+    settings, command = json.loads(sys.argv[1]), sys.argv[2:]
     for name in [name for name in os.environ if name.startswith("RAY_")]:  # of the Ray that has started this
         del os.environ[name]
-    if 0 < gpus_here() <= given["gpus"]:
+    if 0 < gpus_here() <= settings["gpus"]:
         # Nobody else is here. At 95 % of the memory, where offloaded weights lie, Ray would kill a worker of the trial.
         os.environ.update(RAY_memory_monitor_refresh_ms="0")
     end_with_parent()
-    code = lead(given, command) if command else follow(given)
+    code = lead(settings, command) if command else follow(settings)
     if code < 0:  # a signal, by which a failure is told from another
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)

@@ -80,10 +80,10 @@ class Job:
         """Take the model, its tokenizer, the problems, their lengths and how they are sampled."""
         choice, task = self.config.task, self.task
         self.embedded, self.has_chat, self.chat_template = choice.name in EMBEDDED, has_chat(task), task.chat_template
-        named = is_hub_name(task.model_path) and task.chat_template is None
+        is_name = is_hub_name(task.model_path) and task.chat_template is None
         self.model = task.model_path
         # Which trainer_process.py makes, with the model's tokenizer.
-        self.model_folder = self.model if named else os.path.join(self.folder, "model")
+        self.model_folder = self.model if is_name else os.path.join(self.folder, "model")
         self.tokenizer = os.path.join(self.folder, "tokenizer") if self.embedded else self.model
         self.validation_problems = min(self.validation.problems, len(task.validation))
         self.max_prompt_tokens, self.max_response_tokens = task.max_prompt_tokens, task.max_response_tokens
@@ -105,8 +105,8 @@ class Job:
     @cached_property
     def passes(self) -> int:
         """Rollouts of one forward and backward pass."""
-        asked = self.options.rollouts_per_pass
-        return rollouts_per_pass(self.config, self.task, self.plan.tokens, asked, self.generators)
+        chosen = self.options.rollouts_per_pass
+        return rollouts_per_pass(self.config, self.task, self.plan.tokens, chosen, self.generators)
 
     @cached_property
     def horizon(self) -> dict[str, Any]:
@@ -146,14 +146,14 @@ class Job:
         }
 
 
-def rollouts_per_pass(config: TrialConfig, task: Task, tokens: int, wanted: int | None, apart: int = 0) -> int:
+def rollouts_per_pass(config: TrialConfig, task: Task, tokens: int, chosen: int | None, apart: int = 0) -> int:
     """Return as many as are wanted, or else as so many tokens allow; all passes of a GPU are of that size.
 
     `apart` GPUs do not train.
     """
-    each = config.rollouts_per_step // (config.machine.gpus - apart)
-    most = wanted or max(1, tokens // (task.max_prompt_tokens + task.max_response_tokens))
-    return max(size for size in range(1, min(each, most) + 1) if each % size == 0)
+    of_a_gpu = config.rollouts_per_step // (config.machine.gpus - apart)
+    most = chosen or max(1, tokens // (task.max_prompt_tokens + task.max_response_tokens))
+    return max(size for size in range(1, min(of_a_gpu, most) + 1) if of_a_gpu % size == 0)
 
 
 def validation_steps(config: TrialConfig) -> int:
@@ -161,7 +161,7 @@ def validation_steps(config: TrialConfig) -> int:
     return max(1, config.validation.every_rollouts // config.rollouts_per_step)
 
 
-def save_steps(config: TrialConfig, attempt: Attempt, asked: int | None = None) -> int:
+def save_steps(config: TrialConfig, attempt: Attempt, chosen: int | None = None) -> int:
     """Return the updates between saves: those asked for, else as many as fit, on a CPU at most between validations.
 
     A checkpoint of a model on GPUs may take longer to write than the steps between two validations. Where the trainer
@@ -169,10 +169,10 @@ def save_steps(config: TrialConfig, attempt: Attempt, asked: int | None = None) 
     """
     every = validation_steps(config)
     if attempt.trains_on:
-        most = min(every, asked or attempt.save_steps or every)
+        most = min(every, chosen or attempt.save_steps or every)
         return next((steps for steps in range(most, most // 2, -1) if every % steps == 0), most)
-    if asked is not None or attempt.save_steps is None:
-        return asked or every
+    if chosen is not None or attempt.save_steps is None:
+        return chosen or every
     return attempt.save_steps if config.machine.device == "cuda" else min(every, attempt.save_steps)
 
 

@@ -80,19 +80,19 @@ class DecidedError(InputError):
 def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:
     """Return our keys with the user's; InputError for one that is ours, or above or below one, and not `free`."""
     fixed = [key for key in ours if key not in free]
-    if taken := sorted(key for key in settings if any(stands_with(key, each) for each in fixed)):
+    if decided := sorted(key for key in settings if any(stands_with(key, ours_key) for ours_key in fixed)):
         raise DecidedError(
-            f"[trainer.options.settings] {', '.join(taken)}: rlplan sets that itself, by the recipe, the allocation "
+            f"[trainer.options.settings] {', '.join(decided)}: rlplan sets that itself, by the recipe, the allocation "
             "and the machine: leave it out",
-            taken,
+            decided,
         )
     return {**ours, **settings}
 
 
-def stands_with(given: str, ours: str) -> bool:
+def stands_with(key: str, ours: str) -> bool:
     """Whether a key is one of ours, or stands above or below it."""
-    given, ours = given.lstrip("+~-"), ours.lstrip("+~-")
-    return given == ours or given.startswith(f"{ours}.") or ours.startswith(f"{given}.")
+    key, ours = key.lstrip("+~-"), ours.lstrip("+~-")
+    return key == ours or key.startswith(f"{ours}.") or ours.startswith(f"{key}.")
 
 
 def nested(keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,33 +119,33 @@ def known_keys(trainer: str) -> tuple[str, dict[str, bool]]:
     if not file.is_file():
         return "", {}
     head, *lines = file.read_text(encoding="utf-8").splitlines()
-    found: dict[str, bool] = {}
+    keys: dict[str, bool] = {}
     for line in lines:
         above, colon, names = line.rpartition(": ")
         for name in names.split():
-            found[f"{above}.{name}" if colon and above else name] = name.endswith("*")
-    return head.removeprefix("# "), {name.removesuffix("*"): free for name, free in found.items()}
+            keys[f"{above}.{name}" if colon and above else name] = name.endswith("*")
+    return head.removeprefix("# "), {name.removesuffix("*"): free for name, free in keys.items()}
 
 
 def require_known(trainer: str, keys: Iterable[str]) -> None:
     """Refuse keys that the trainer has not, with the nearest that it has."""
-    version, known = known_keys(trainer)
-    for key in keys if known else ():
-        if not _is_known(key, known):
-            near = get_close_matches(key, known, 3)
+    version, names = known_keys(trainer)
+    for key in keys if names else ():
+        if not _is_known(key, names):
+            near = get_close_matches(key, names, 3)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "leave it out"
             raise InputError(f"'{key}' is no key of {version}, which is what rlplan knows of: {hint}")
 
 
 def is_known(trainer: str, key: str) -> bool:
     """Whether the trainer has such a key; where no names are listed, any."""
-    known = known_keys(trainer)[1]
-    return not known or _is_known(key, known)
+    names = known_keys(trainer)[1]
+    return not names or _is_known(key, names)
 
 
-def _is_known(key: str, known: Mapping[str, bool]) -> bool:
+def _is_known(key: str, names: Mapping[str, bool]) -> bool:
     """Whether a key is there, or stands below one under which anything may."""
     above = key
-    while above and above not in known:
+    while above and above not in names:
         above = above.rpartition(".")[0]
-    return above == key or (bool(above) and known[above])
+    return above == key or (bool(above) and names[above])

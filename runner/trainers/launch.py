@@ -68,13 +68,13 @@ def reward_files(config: TrialConfig, task: Task, sharers: int = 1) -> dict[str,
     choice, embedded = config.task, config.task.name in EMBEDDED
     tokenizer = character_tokenizer_files() if embedded else {}
     tokenizer |= {} if task.chat_template is None else {"chat_template.jinja": task.chat_template}
-    known = embedded or choice.reward in (EXACT, MATH) or choice.reward.startswith(HTTP)
+    is_ours = embedded or choice.reward in (EXACT, MATH) or choice.reward.startswith(HTTP)
     reward = {
         **choice.model_dump(include=set(TaskSection.model_fields)),
         "embedded": embedded,
-        "reward": choice.reward if known else reference(choice.reward),
+        "reward": choice.reward if is_ours else reference(choice.reward),
     }
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "reward": reward,
         "shaping": config.recipe.rewards.model_dump(),
         "longest": task.max_response_tokens,
@@ -88,19 +88,22 @@ def reward_files(config: TrialConfig, task: Task, sharers: int = 1) -> dict[str,
         **parts(_REWARD_PARTS),
         **{f"tokenizer/{name}": text for name, text in tokenizer.items()},
         "problems.jsonl": "".join(json.dumps(asdict(problem), default=str) + "\n" for problem in chosen),
-        "reward.json": json.dumps(given, indent=1),
+        "reward.json": json.dumps(settings, indent=1),
     }
 
 
 def data_rows(
-    config: TrialConfig, task: Task, prompt: str, label: str, written: Callable[[Prompt], Any] = lambda given: given
+    config: TrialConfig, task: Task, prompt: str, label: str, written: Callable[[Prompt], Any] = lambda text: text
 ) -> tuple[str, str]:
     """Return data files to train and to validate on, of each problem's prompt and place in ours, by these names.
 
     `written` is a prompt as the trainer takes it.
     """
     chosen = (*task.train, *task.validation[: config.validation.problems])
-    rows = [json.dumps({prompt: written(each.prompt), label: str(number)}) + "\n" for number, each in enumerate(chosen)]
+    rows = [
+        json.dumps({prompt: written(problem.prompt), label: str(number)}) + "\n"
+        for number, problem in enumerate(chosen)
+    ]
     return "".join(rows[: len(task.train)]), "".join(rows[len(task.train) :])
 
 
@@ -137,12 +140,12 @@ def trainer_launch(
     trial, sweep = run_names(attempt)
     usual = {"HF_HUB_OFFLINE": str(int(not is_hub_name(config.task.model))), "TOKENIZERS_PARALLELISM": "false"}
     usual |= {"WANDB_NAME": trial, "WANDB_RUN_GROUP": sweep, "MLFLOW_EXPERIMENT_NAME": sweep}
-    given = {name: os.environ.get(name, value) for name, value in usual.items()}
-    given["OMP_NUM_THREADS"] = str(config.machine.threads)  # Ray sets it in every worker, whatever was asked for
-    given |= config.driven_by.environment | dict(environment)
+    variables = {name: os.environ.get(name, value) for name, value in usual.items()}
+    variables["OMP_NUM_THREADS"] = str(config.machine.threads)  # Ray sets it in every worker, whatever was asked for
+    variables |= config.driven_by.environment | dict(environment)
     if rank < len(attempt.gpus) and attempt.gpus[rank]:
-        given["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
-    launch = Launch((python, *argv), dict(files), given)
+        variables["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
+    launch = Launch((python, *argv), dict(files), variables)
     if not own_ray:
         return launch
     gpus = config.machine.gpus // config.machine.nodes if config.machine.device == "cuda" else 0
@@ -156,7 +159,7 @@ def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: i
     The command runs once, on the head, and finds that Ray by RAY_ADDRESS. `python` is the trainer's interpreter, `gpus`
     what each host has.
     """
-    given = {
+    settings = {
         "address": attempt.hosts[rank],
         "nodes": len(attempt.hosts),
         "gpus": gpus,
@@ -164,7 +167,7 @@ def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: i
         "seconds": patience.start_up_seconds / 2,  # the other half is the trainer's own
     }
     script = _IN_OWN_RAY.name
-    argv = (python, str(attempt.folder / script), json.dumps(given), *(launch.argv if rank == 0 else ()))
+    argv = (python, str(attempt.folder / script), json.dumps(settings), *(launch.argv if rank == 0 else ()))
     return replace(launch, argv=argv, files={**launch.files, script: _IN_OWN_RAY.read_text(encoding="utf-8")})
 
 
@@ -187,10 +190,10 @@ def ask_parser(config: TrialConfig, files: Mapping[str, str], *argv: str, **envi
             path.write_text(text, encoding="utf-8")
         command = [*launcher, config.driven_by.python or "python3", *argv]
         try:
-            own = config.driven_by.environment
-            given = {**os.environ, **own, "PYTHONPATH": str(Path(place, "parts")), **environment}
+            chosen = config.driven_by.environment
+            variables = {**os.environ, **chosen, "PYTHONPATH": str(Path(place, "parts")), **environment}
             ended = subprocess.run(
-                command, cwd=place, env=given, capture_output=True, text=True, timeout=_LONGEST, check=False
+                command, cwd=place, env=variables, capture_output=True, text=True, timeout=_LONGEST, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return 1, f"{shlex.join(command)}: {error}"

@@ -109,15 +109,15 @@ class RewardReports:
         """Return the point with what was reported since the last one; TrainingError where too many failed."""
         reports = self._new()
         self._require(reports)
-        failed = sum(each.get("failed", 0) for each in reports)
+        failed = sum(report.get("failed", 0) for report in reports)
         validation, made = self._config.validation, point.optimizer_step - self._step
         scored = made * self._config.rollouts_per_step
         if point.score is not None:
             scored += validation.problems * validation.samples
         self._step = point.optimizer_step
-        metrics: dict[str, Any] = summed(metric for each in reports for metric in each.get("metrics", ()))
+        metrics: dict[str, Any] = summed(metric for report in reports for metric in report.get("metrics", ()))
         if failed:
-            reason = next(each["reason"] for each in reports if each.get("failed"))
+            reason = next(report["reason"] for report in reports if report.get("failed"))
             require_judged(failed, scored, reason)
             share = failed / max(scored, failed)
             metrics |= {"reward_failures": float(failed), FAILED_SHARE: share, "notes": [reason]}
@@ -138,6 +138,6 @@ class RewardReports:
 
     @staticmethod
     def _require(reports: list[dict[str, Any]]) -> None:
-        for each in reports:
-            if "kind" in each:
-                raise TrainingError(each["kind"], each["reason"])
+        for report in reports:
+            if "kind" in report:
+                raise TrainingError(report["kind"], report["reason"])

@@ -142,8 +142,8 @@ class PointMaker:
         if pending is not None and reading.step > pending.step:
             made = self.rest()
             pending = None
-        known = self._last.optimizer_step if self._last is not None else -1
-        if reading.step <= known:
+        last_step = self._last.optimizer_step if self._last is not None else -1
+        if reading.step <= last_step:
             return made
         self._pending, self._pending_at = _together(pending, reading), at
         return made + (self.rest() if reading.whole else [])
@@ -206,21 +206,30 @@ def recovered(config: TrialConfig, last: Point | None, readings: Sequence[Readin
     maker = PointMaker(config, last)
     stands = last.optimizer_step if last is not None else -1
     at = next(
-        (each.at_seconds for each in readings if each.step == max(0, stands) and each.at_seconds is not None), None
+        (
+            reading.at_seconds
+            for reading in readings
+            if reading.step == max(0, stands) and reading.at_seconds is not None
+        ),
+        None,
     )
     if at is not None:
         maker.goes_on_from(at)
-    missing = [each for each in readings if stands < each.step <= to_step and (each.metrics or each.score is not None)]
+    missing = [
+        reading
+        for reading in readings
+        if stands < reading.step <= to_step and (reading.metrics or reading.score is not None)
+    ]
     return [*maker.take(missing, 0.0), *maker.rest()]
 
 
 def _together(first: Reading | None, second: Reading) -> Reading:
     if first is None:
         return second
-    given = {
+    values = {
         name: value
         for name in ("score", "score_standard_error", "response_tokens", "at_seconds")
         if (value := getattr(second, name)) is not None
     }
     seconds = {**first.seconds, **second.seconds}
-    return replace(first, metrics={**first.metrics, **second.metrics}, seconds=seconds, whole=second.whole, **given)
+    return replace(first, metrics={**first.metrics, **second.metrics}, seconds=seconds, whole=second.whole, **values)

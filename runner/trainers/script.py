@@ -74,12 +74,12 @@ class Script:
         `decided` has what the first trial takes in its place, by our names.
         """
         name, form = self.path.name, _driver(self.trainer).script
-        left = {key: value for key, value in self.settings.items() if key not in settings}
-        options = [key for key, named in form.options.items() if named in self.options]
+        dropped = {key: value for key, value in self.settings.items() if key not in settings}
+        options = [key for key, option in form.options.items() if option in self.options]
         lines = [f"of {name} these are kept: {_listed([*(key for key in self.settings if key in settings), *options])}"]
         if self.variables:
             lines.append(f"of {name} these variables are set: {_listed(self.variables)}")
-        if replaced := {**self.replaced, **left}:
+        if replaced := {**self.replaced, **dropped}:
             ours = {key: name for name, keys in load_trainer(self.trainer).keys.items() for key in keys}
             new = {key: decided.get(ours.get(key.replace("-", "_"), "")) for key in replaced}
             overrides = _listed([_replaced(key, value, new[key]) for key, value in replaced.items()])
@@ -104,27 +104,27 @@ def read_script(path: Path) -> Script:
         raise InputError(f"--from {path}: the command cannot be read: a quotation does not end")
     script, driver = Script(path, command.trainer), _driver(command.trainer)
     form = driver.script
-    given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in command.words if "=" in each}
+    written = {word.lstrip("+").partition("=")[0]: word.partition("=")[0] for word in command.words if "=" in word}
     decided, foreign = _decided(command.trainer), []
     file = path.expanduser()
     shell = (
         Shell() if file.suffix in (".py", *SUFFIXES) else read_shell(file.read_text("utf-8", "replace"), file.parent)
     )
     of_the_model = shell.values.get("MODEL_ARGS", "") if "model_args" in driver.Options.model_fields else ""
-    own = {flag for flag, _ in words_set(of_the_model.split())}
+    of_model = {flag for flag, _ in words_set(of_the_model.split())}
     for name, value in command.found.items():
         key = name.replace("_", "-") if form.dashes else name
         if key in form.options:
             script.options[form.options[key]] = _value(value)
-        elif name in decided | own or any(fnmatchcase(key, each) for each in form.decided):
+        elif name in decided | of_model or any(fnmatchcase(key, pattern) for pattern in form.decided):
             script.replaced[key] = value
-        elif not _knows(driver, key) or not any(fnmatchcase(key, each) for each in form.known):
+        elif not _knows(driver, key) or not any(fnmatchcase(key, pattern) for pattern in form.known):
             foreign.append(key)
         elif any(other.startswith(f"{key}.") for other in command.found):
             continue  # what lies below it says more
         else:
             # Hydra wants to be told of keys that its own files have not.
-            script.settings[given.get(key, f"++{key}") if driver.form == "hydra" else key] = _value(value)
+            script.settings[written.get(key, f"++{key}") if driver.form == "hydra" else key] = _value(value)
     return replace(script, foreign=tuple(foreign), variables=_variables(shell, command.words))
 
 
@@ -145,7 +145,9 @@ def require_known(script: Script, settings: Mapping[str, Any]) -> None:
 def without(settings: Mapping[str, Any], taken: Collection[str], own: Collection[str]) -> dict[str, Any]:
     """Return the settings without those that the plan decides; what the user's own options say stays."""
     return {
-        key: value for key, value in settings.items() if key in own or not any(stands_with(key, each) for each in taken)
+        key: value
+        for key, value in settings.items()
+        if key in own or not any(stands_with(key, decided) for decided in taken)
     }
 
 
@@ -153,20 +155,20 @@ def _value(value: Any) -> Any:
     """Return what a text of a command line stands for: nothing, a list, a table, or the text."""
     if not isinstance(value, str):
         return value
-    given = value.strip()
-    if given.lower() in ("true", "false", "null", "none"):
-        return {"true": True, "false": False}.get(given.lower())
-    if given.startswith(("{", "[")):
+    text = value.strip()
+    if text.lower() in ("true", "false", "null", "none"):
+        return {"true": True, "false": False}.get(text.lower())
+    if text.startswith(("{", "[")):
         try:
-            return json.loads(given)
+            return json.loads(text)
         except ValueError:
-            if given.startswith("[") and given.endswith("]"):
-                return [_value(part.strip(" '\"")) for part in given[1:-1].split(",") if part.strip()]
+            if text.startswith("[") and text.endswith("]"):
+                return [_value(part.strip(" '\"")) for part in text[1:-1].split(",") if part.strip()]
     try:
-        number = ast.literal_eval(given)
+        number = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return given
-    return number if isinstance(number, int | float) else given
+        return text
+    return number if isinstance(number, int | float) else text
 
 
 def _driver(trainer: str) -> Driver[Any]:
@@ -178,8 +180,8 @@ def _driver(trainer: str) -> Driver[Any]:
 @cache
 def _decided(trainer: str) -> frozenset[str]:
     """Return the keys, of this version or another, that say what a plan does."""
-    named = load_trainer(trainer).keys
-    return frozenset(key for name, keys in named.items() if name not in _RUNS for key in keys)
+    keys_by_name = load_trainer(trainer).keys
+    return frozenset(key for name, keys in keys_by_name.items() if name not in _RUNS for key in keys)
 
 
 def _knows(driver: Driver[Any], key: str) -> bool:
@@ -191,10 +193,10 @@ def _knows(driver: Driver[Any], key: str) -> bool:
 
 def _variables(shell: Shell, words: tuple[str, ...]) -> dict[str, str]:
     """Return the variables that the trainer is given; one that rests on one of the machine's own is left to that."""
-    of_it = [each.environment for each in shell.commands if words and each.words[-len(words) :] == words]
+    of_it = [command.environment for command in shell.commands if words and command.words[-len(words) :] == words]
     exported = {name: shell.values[name] for name in shell.exported if name in shell.values}
-    given = exported | (of_it[0] if of_it else {})
-    return {name: value for name, value in given.items() if not _OPEN.search(value)}
+    variables = exported | (of_it[0] if of_it else {})
+    return {name: value for name, value in variables.items() if not _OPEN.search(value)}
 
 
 def _replaced(key: str, value: Any, new: Any) -> str:

@@ -78,16 +78,16 @@ class Silence:
         """Say how long it has been silent and how long it may be, when that is less."""
         patience, silent, median = self._patience, now - self._heard_at, self.median
         if not self._heard:
-            most, what = patience.start_up_seconds, "from its start to its first word (start_up_seconds)"
+            most, purpose = patience.start_up_seconds, "from its start to its first word (start_up_seconds)"
         elif pausing:
-            most, what = patience.pause_seconds, "for a validation or a save (pause_seconds)"
+            most, purpose = patience.pause_seconds, "for a validation or a save (pause_seconds)"
         else:
-            most, what = 0.0, f"for a step of {median:,.1f} s (least_seconds and median_steps)"
+            most, purpose = 0.0, f"for a step of {median:,.1f} s (least_seconds and median_steps)"
         if self._heard:
             most = max(most, patience.least_seconds, patience.median_steps * median)
         if silent <= most:
             return None
-        return f"nothing was heard of the trainer for {silent:,.0f} s, and it has {most:,.0f} s {what}"
+        return f"nothing was heard of the trainer for {silent:,.0f} s, and it has {most:,.0f} s {purpose}"
 
 
 class TrainerProcesses:
@@ -162,8 +162,8 @@ class TrainerProcesses:
         if has_no_room(self.attempt.folder):  # not even for its own words
             full = f"the trainer in {self.attempt.folder} ended with exit code {code}; {room(self.attempt.folder)}"
             return TrainingError("checkpoint", full, tail)
-        known = self._driver.classify(code, tail)
-        kind, message = known or classify(code, tail, self.attempt.checkpoint is not None)
+        classified = self._driver.classify(code, tail)
+        kind, message = classified or classify(code, tail, self.attempt.checkpoint is not None)
         return TrainingError(kind, f"{message} (attempt {self.attempt.number}; {self.attempt.log})", tail)
 
     def tail(self) -> str:
@@ -234,12 +234,12 @@ class TrainerProcesses:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, text)
         argv = (*(shlex.split(choice.launcher) if choice.launcher else ()), *launch.argv)
-        given = {**choice.environment, **launch.environment}
-        if beside := choice.environment.get("PYTHONPATH"):
-            given["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([given["PYTHONPATH"], beside]))
-        environment = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", **given, **_secrets(choice.secrets)}
+        variables = {**choice.environment, **launch.environment}
+        if python_path := choice.environment.get("PYTHONPATH"):
+            variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([variables["PYTHONPATH"], python_path]))
+        environment = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", **variables, **_secrets(choice.secrets)}
         log = attempt.log if rank == 0 else attempt.log.with_suffix(f".rank-{rank}.log")
-        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in given.items())
+        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
         script = f"# As rlplan starts it.\ncd {shlex.quote(str(attempt.folder))}\n{exports}exec {shlex.join(argv)}\n"
         replace_file(attempt.folder / f"command-{rank}.sh", f"#!/bin/sh\n{script}", PRIVATE)
         try:

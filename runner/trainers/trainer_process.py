@@ -31,11 +31,11 @@ class MetricsWriter:
         """Append to a file of this attempt alone, in a trial's folder, as run.json says."""
         self._folder, self._run, self._clock, self.saved_at = folder, run, clock, time.monotonic()
 
-    def say(self, step: int, logs: Mapping[str, Any] | None = None, **what: Any) -> None:
+    def say(self, step: int, logs: Mapping[str, Any] | None = None, **fields: Any) -> None:
         """Write what was done, at what time, in one go: several processes may write to a file."""
         if logs is not None:  # of which numbers alone are read
-            what["logs"] = {name: value for name, value in logs.items() if isinstance(value, int | float)}
-        line = json.dumps({"step": step, "at_seconds": self._clock(), **what}, default=float) + "\n"
+            fields["logs"] = {name: value for name, value in logs.items() if isinstance(value, int | float)}
+        line = json.dumps({"step": step, "at_seconds": self._clock(), **fields}, default=float) + "\n"
         with (self._folder / self._run["metrics"]).open("ab", buffering=0) as file:
             file.write(line.encode())
 
@@ -48,8 +48,8 @@ class MetricsWriter:
     def save_is_due(self, step: int) -> bool:
         """Whether it has not been saved for long, or rlplan asks for it, now or at every so many steps."""
         every = self._run.get("save_every")
-        asked = (self._folder / SAVE_NOW).exists() or (every is not None and step % every == 0)
-        return asked or time.monotonic() - self.saved_at > self._run["save_seconds"]
+        due = (self._folder / SAVE_NOW).exists() or (every is not None and step % every == 0)
+        return due or time.monotonic() - self.saved_at > self._run["save_seconds"]
 
 
 class OrderedData:
@@ -84,20 +84,20 @@ def link_model(folder: Path, run: Mapping[str, Any]) -> Path | str:
 
     What is on the hub is in one already, and goes by its name where nothing stands for its own.
     """
-    model, own = Path(run["model"]), folder / "tokenizer"
+    model, tokenizer = Path(run["model"]), folder / "tokenizer"
     if not model.is_dir():
-        if not own.is_dir():
+        if not tokenizer.is_dir():
             return str(run["model"])
         from huggingface_hub import snapshot_download  # noqa: PLC0415
 
         model = Path(snapshot_download(run["model"]))
-    laid = folder / "model"
-    laid.mkdir(exist_ok=True)
-    for source in (*(own.iterdir() if own.is_dir() else ()), *model.iterdir()):  # ours first
-        place = laid / source.name
+    linked = folder / "model"
+    linked.mkdir(exist_ok=True)
+    for source in (*(tokenizer.iterdir() if tokenizer.is_dir() else ()), *model.iterdir()):  # ours first
+        place = linked / source.name
         if not place.is_symlink():
             place.symlink_to(source)
-    return laid
+    return linked
 
 
 def problems_in(folder: Path) -> list[dict[str, Any]]:
@@ -142,9 +142,9 @@ def response_text(tokenizer: Any, ids: list[int], run: Mapping[str, Any]) -> str
     return str(tokenizer.decode(whole, skip_special_tokens=skipped, clean_up_tokenization_spaces=False))
 
 
-def mark(checkpoint: Path, step: int, **beside: Any) -> None:
+def mark(checkpoint: Path, step: int, **fields: Any) -> None:
     """Say that a checkpoint is complete."""
-    write_whole(checkpoint / MARK, {"step": step, **beside})
+    write_whole(checkpoint / MARK, {"step": step, **fields})
 
 
 def write_whole(path: Path, value: Any) -> None:

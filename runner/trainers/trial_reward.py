@@ -32,14 +32,14 @@ class Judge:
         """Load the reward; what it cannot load it says as the trial's check does."""
         lines = (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()
         self.problems = [Problem(**json.loads(line)) for line in lines]
-        given: dict[str, Any] = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
-        self.train_problems: int = given["train_problems"]
-        self._shaping, self._longest = given["shaping"], given["longest"]
-        sys.path += [path for path in given["paths"] if path not in sys.path]
-        choice: Any = SimpleNamespace(**given["reward"])
+        settings: dict[str, Any] = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
+        self.train_problems: int = settings["train_problems"]
+        self._shaping, self._longest = settings["shaping"], settings["longest"]
+        sys.path += [path for path in settings["paths"] if path not in sys.path]
+        choice: Any = SimpleNamespace(**settings["reward"])
         self._range, self._failed_score = choice.reward_range, choice.failed_reward
         self._reports = folder / REPORTS / f"{socket.gethostname()}-{os.getpid()}.jsonl"
-        seed, sharers = given["seed"], given["sharers"]
+        seed, sharers = settings["seed"], settings["sharers"]
         self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, seed, sharers)
         self._waiting = ThreadPoolExecutor(_MOST_WAITING, "scoring")
 
@@ -55,8 +55,10 @@ class Judge:
     def earned(self, numbers: Sequence[int], rewards: Sequence[Any]) -> list[float]:
         """Return the plain scores that the rewards of environments mean, and report likewise; some may be errors."""
         answers = [
-            (None, "raised", described(each), {}) if isinstance(each, Exception) else answer_of(each, *self._range)
-            for each in rewards
+            (None, "raised", described(reward), {})
+            if isinstance(reward, Exception)
+            else answer_of(reward, *self._range)
+            for reward in rewards
         ]
         problems = [self.problems[number] for number in numbers]
         judged = [JudgedResponse(*answer) for answer in answers]
@@ -65,7 +67,7 @@ class Judge:
     def _counted(self, numbers: Sequence[int], scored: Scores) -> list[float]:
         validating = [number >= self.train_problems for number in numbers]
         pairs = zip(validating, scored.metrics, strict=True) if scored.metrics else ()
-        metrics = [spent_in(each) if validates else each for validates, each in pairs]
+        metrics = [spent_in(metrics_of_one) if validates else metrics_of_one for validates, metrics_of_one in pairs]
         if scored.failed or any(metrics):
             self._report(failed=scored.failed, reason=scored.reason, metrics=metrics)
         for note in scored.notes:
@@ -77,10 +79,10 @@ class Judge:
         loop = asyncio.get_running_loop()
         return (await loop.run_in_executor(self._waiting, self.scores, [number], [response]))[0]
 
-    def _report(self, **what: Any) -> None:
+    def _report(self, **fields: Any) -> None:
         self._reports.parent.mkdir(exist_ok=True)
         with self._reports.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(what) + "\n")
+            file.write(json.dumps(fields) + "\n")
 
     def shaped(self, score: float, tokens: int | None = None) -> float:
         """Return what is trained on: the score between wrong and correct, less DAPO's penalty for a long response."""

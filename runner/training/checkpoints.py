@@ -130,8 +130,8 @@ def _read(path: Path, form: str) -> dict[str, Any]:
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    found = [path for path in folder.glob("checkpoint-*") if _NAME.search(path.name)] if folder.is_dir() else []
-    return sorted(found, key=lambda path: path.name, reverse=True)
+    folders = [path for path in folder.glob("checkpoint-*") if _NAME.search(path.name)] if folder.is_dir() else []
+    return sorted(folders, key=lambda path: path.name, reverse=True)
 
 
 def _sync(folder: Path) -> None:
@@ -165,13 +165,15 @@ def require_free(folder: Path) -> None:
 
 def resumed(folder: Path, config: TrialConfig, form: str = TENSORS) -> Restored:
     """Return the newest sound checkpoint of a trial, with notes on what was passed over or is another machine's."""
-    found = load(folder, form)
-    return replace(found, notes=(*found.notes, *compared(found.state["config"], config.model_dump(mode="json"))))
+    restored = load(folder, form)
+    return replace(
+        restored, notes=(*restored.notes, *compared(restored.state["config"], config.model_dump(mode="json")))
+    )
 
 
-def compared(saved: dict[str, Any], given: dict[str, Any]) -> list[str]:
+def compared(saved: dict[str, Any], config: dict[str, Any]) -> list[str]:
     """Refuse another trial's checkpoint; another machine's is taken, with a note that the last bits may differ."""
-    old, new = dict(flattened(saved)), dict(flattened(given))
+    old, new = dict(flattened(saved)), dict(flattened(config))
     differences = {
         key: f"{key} was {old.get(key)!r} and is {new.get(key)!r}"
         for key in sorted(old.keys() | new.keys())

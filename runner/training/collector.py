@@ -53,16 +53,16 @@ def score_rollouts(task: Task, problems: Sequence[Problem], rollouts: Rollouts) 
     """
     import torch
 
-    asked, texts, forced, lengths = [], [], rollouts.forced, rollouts.mask.sum(dim=1).tolist()
+    judged_problems, texts, forced, lengths = [], [], rollouts.forced, rollouts.mask.sum(dim=1).tolist()
     # Where each row's closing phrase ends; 0 where it has none.
     places = torch.arange(1, forced.shape[1] + 1)
     ends = (forced * places).amax(dim=1).tolist() if places.numel() else [0] * len(forced)
     for row, (tokens, length, end) in enumerate(zip(rollouts.tokens.tolist(), lengths, ends, strict=True)):
         problem = problems[row // rollouts.per_prompt]
         alone = task.closing if end and task.closing and task.closing.alone else None
-        asked.append(replace(problem, answer=alone.answer(problem.answer)) if alone else problem)
+        judged_problems.append(replace(problem, answer=alone.answer(problem.answer)) if alone else problem)
         texts.append(task.tokenizer.decode(tokens[end if alone else 0 : length]))
-    judged = task.reward.score(asked, texts)
+    judged = task.reward.score(judged_problems, texts)
     require_judged(judged.failed, len(texts), judged.reason)
     return judged
 
@@ -110,11 +110,11 @@ class Collector:
         updates = recipe.schedule.updates_per_batch
         B = self._config.prompts_at(number * updates)
         refilling = recipe.filters.zero_variance == "refill"
-        wanted = updates * B
+        prompts = updates * B
         parts: list[_Groups] = []
         stats = _Stats()
         for attempt in range(recipe.filters.most_refills if refilling else 1):
-            missing = wanted - sum(len(groups.prompts) for groups in parts)
+            missing = prompts - sum(len(groups.prompts) for groups in parts)
             if not missing:
                 break
             groups = self._generate(missing, derive(self._config.seed, "rollouts", number, attempt), watch, stats)
@@ -124,7 +124,7 @@ class Collector:
         whole = _joined(parts)
         return [
             self._batch(whole.only(range(first, min(first + B, len(whole.prompts))), n), stats, updates, position)
-            for position, first in enumerate(range(0, wanted, B))
+            for position, first in enumerate(range(0, prompts, B))
         ]
 
     def _generate(self, count: int, seed: int, watch: Stopwatch, stats: "_Stats") -> _Groups:

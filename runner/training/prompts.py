@@ -47,8 +47,8 @@ class PromptStream:
         retired = self._is_retired()
         if retired.all():  # all are mastered: go on asking all rather than stop
             retired = np.zeros(self._count, dtype=bool)
-        taken: list[int] = []
-        while len(taken) < count:
+        places: list[int] = []
+        while len(places) < count:
             if self._position == self._count:
                 self.epoch += 1
                 self._position = 0
@@ -56,13 +56,13 @@ class PromptStream:
             index = int(self._order[self._position])
             self._position += 1
             if not retired[index]:
-                taken.append(index)
-        return taken
+                places.append(index)
+        return places
 
-    def record(self, indices: Sequence[int], asked: int, pass_rates: Sequence[float]) -> None:
+    def record(self, indices: Sequence[int], count: int, pass_rates: Sequence[float]) -> None:
         """Add what `asked` responses to each of these prompts scored on average."""
-        np.add.at(self._asked, list(indices), asked)
-        np.add.at(self._passed, list(indices), asked * np.asarray(pass_rates, dtype=float))
+        np.add.at(self._asked, list(indices), count)
+        np.add.at(self._passed, list(indices), count * np.asarray(pass_rates, dtype=float))
 
     def state(self) -> dict[str, Any]:
         """Return all that a stream made with the same arguments needs to go on."""

@@ -55,14 +55,14 @@ class HealthWatch:
         return {
             "updates": self._updates.state(),
             "rewards": list(self._rewards),
-            "scored": [list(astuple(each)) for each in self._scored],
+            "scored": [list(astuple(score)) for score in self._scored],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
         self._updates.restore(state["updates"])
         self._rewards = list(state["rewards"])
-        self._scored = [Scored(*each) for each in state["scored"]]
+        self._scored = [Scored(*score) for score in state["scored"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +236,9 @@ class Trainer:
         elapsed, phases = self._watch.read()
         progress = self._progress
         progress.seconds += elapsed
-        beside = validation.metrics() if validation else {}
+        scored = validation.metrics() if validation else {}
         for name, value in (validation.spent if validation else {}).items():
-            beside[name] = value + metrics.get(name, 0.0)
+            scored[name] = value + metrics.get(name, 0.0)
         if validation:
             flags = (*flags, *self._health.scored(progress.step, validation.mean, validation.standard_error))
         return Point(
@@ -249,7 +249,7 @@ class Trainer:
             gpu_hours=progress.seconds * self._config.machine.gpus / SECONDS_PER_HOUR,
             score=validation.mean if validation else None,
             score_standard_error=validation.standard_error if validation else None,
-            metrics={**metrics, **beside, "seconds": {**phases, "other": max(0.0, elapsed - sum(phases.values()))}},
+            metrics={**metrics, **scored, "seconds": {**phases, "other": max(0.0, elapsed - sum(phases.values()))}},
             flags=flags,
             further_scores=validation.further if validation else {},
         )

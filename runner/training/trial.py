@@ -133,9 +133,9 @@ def _line(point: Point) -> str:
 def _finite(value: Any) -> Any:
     """Write what is not finite as null: JSON has no word for it, and the flags tell of it."""
     if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

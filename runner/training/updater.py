@@ -142,8 +142,8 @@ class Updater:
         worth = tells & (batch.advantages != 0)
         if settings.kl == 0 and settings.entropy == 0 and bool(worth.any()):
             tells = worth
-        found: list[int] = tells.view(-1, batch.per_prompt).any(dim=1).nonzero().flatten().tolist()
-        return found
+        groups: list[int] = tells.view(-1, batch.per_prompt).any(dim=1).nonzero().flatten().tolist()
+        return groups
 
     def _accumulate(self, batch: Batch, groups: Sequence[int]) -> tuple[float, Statistics]:
         import torch

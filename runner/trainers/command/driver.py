@@ -75,7 +75,7 @@ class CommandDriver:
         for word in words:
             if word.endswith(SCRIPTS) and not word.startswith("-") and word not in self.options.files:
                 lacking += [] if Path(word).is_absolute() and Path(word).is_file() else [word]
-        return [f"there is no {each}" for each in lacking]
+        return [f"there is no {name}" for name in lacking]
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start the command on the head, and on every machine if it says which of them it is, or needs a Ray there."""
@@ -99,11 +99,11 @@ class CommandDriver:
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return where its metrics appear, which are read from where they stood before this attempt."""
         options = self.options
-        found: list[Source] = []
+        sources: list[Source] = []
         if options.began is not None:
-            found.append(BeganSource(attempt.log, options.began, attempt.from_step))
+            sources.append(BeganSource(attempt.log, options.began, attempt.from_step))
         sizes = self._sizes_before(config, attempt)
-        return [*found, FilesSource(self.pattern(config, attempt), sizes, options.metrics)]
+        return [*sources, FilesSource(self.pattern(config, attempt), sizes, options.metrics)]
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that bear the mark, the newest first."""
@@ -129,20 +129,20 @@ class CommandDriver:
         if metrics.format != "console":
             return None
         lines = [line for path in files for line in Path(path).read_text("utf-8", errors="replace").splitlines()]
-        if any(each.search(line) for each in metrics.patterns for line in lines):
+        if any(expression.search(line) for expression in metrics.patterns for line in lines):
             return None
-        asked = " and ".join(f"'{each.pattern}'" for each in metrics.patterns)
+        patterns = " and ".join(f"'{expression.pattern}'" for expression in metrics.patterns)
         printed_last = next((line for line in reversed(lines) if line.strip()), "")[:_LONGEST_LINE]
-        return f"[trainer] metrics.pattern {asked} matches no line of {attempt.log}, such as '{printed_last}'"
+        return f"[trainer] metrics.pattern {patterns} matches no line of {attempt.log}, such as '{printed_last}'"
 
     def unscored(self, config: TrialConfig, attempt: Attempt) -> str:
         """Return the columns that were read, none of which holds a score, and the one that was looked for."""
         metrics = self.options.metrics
         source = FilesSource(self.pattern(config, attempt), self._sizes_before(config, attempt), metrics)
         source.read()
-        wanted = next(theirs for theirs, ours in metrics.names.items() if ours == SCORE)
+        column = next(theirs for theirs, ours in metrics.names.items() if ours == SCORE)
         return (
-            f"no number was read as '{wanted}'; the columns are {', '.join(source.columns)}: name that of the score as "
+            f"no number was read as '{column}'; the columns are {', '.join(source.columns)}: name that of the score as "
             f'score = "…" under [metrics.columns], and have it validate every {{validate_every}} updates'
         )
 
@@ -150,8 +150,8 @@ class CommandDriver:
         """Return the pattern of the files that hold its metrics."""
         metrics, options = self.options.metrics, self.options
         usual = {"jsonl": "metrics.jsonl", "csv": "metrics.csv", "tensorboard": ".", "console": attempt.log.name}
-        given = metrics.file or (attempt.metrics.name if options.names("metrics") else usual[metrics.format])
-        path = Path(escape(str(attempt.folder))) / filled(given, values_of(config, options, attempt, 0))
+        name = metrics.file or (attempt.metrics.name if options.names("metrics") else usual[metrics.format])
+        path = Path(escape(str(attempt.folder))) / filled(name, values_of(config, options, attempt, 0))
         return str(path / "**" / EVENTS if metrics.format == "tensorboard" else path)
 
     def _sizes(self, config: TrialConfig, attempt: Attempt) -> dict[str, int]:
@@ -173,7 +173,9 @@ class CommandDriver:
         task, count = config.task, config.validation.problems
         split: Task | Asked = embedded_task(task.name) if task.name in EMBEDDED else user_problems(task, count)
         files = {PROBLEMS: split.train, VALIDATION_PROBLEMS: split.validation[:count]}
-        return {name: "".join(json.dumps(each.row) + "\n" for each in problems) for name, problems in files.items()}
+        return {
+            name: "".join(json.dumps(problem.row) + "\n" for problem in problems) for name, problems in files.items()
+        }
 
 
 def driver(config: TrialConfig) -> CommandDriver:

@@ -40,23 +40,23 @@ class MetricsOptions(Section):
 
     @field_validator("pattern")
     @classmethod
-    def _compiles(cls, given: str | list[str]) -> str | list[str]:
-        for each in [given] if isinstance(given, str) else given:
-            _expression(each)
-        return given
+    def _compiles(cls, pattern: str | list[str]) -> str | list[str]:
+        for expression in [pattern] if isinstance(pattern, str) else pattern:
+            _expression(expression)
+        return pattern
 
     @property
     def patterns(self) -> list[re.Pattern[str]]:
         """The expressions of console lines."""
-        given = [self.pattern] if isinstance(self.pattern, str) else self.pattern
-        return [re.compile(each) for each in given]
+        expressions = [self.pattern] if isinstance(self.pattern, str) else self.pattern
+        return [re.compile(expression) for expression in expressions]
 
     @property
     def names(self) -> dict[str, str]:
         """Our names of the columns that are read, by the trainer's own."""
-        known = {name: name for name in KNOWN if name not in self.columns}
-        known |= {theirs: ours for ours, theirs in self.columns.items()}
-        return known | {STEP_COLUMN: STEP_COLUMN, CLOCK: CLOCK} if self.format == "tensorboard" else known
+        names = {name: name for name in KNOWN if name not in self.columns}
+        names |= {theirs: ours for ours, theirs in self.columns.items()}
+        return names | {STEP_COLUMN: STEP_COLUMN, CLOCK: CLOCK} if self.format == "tensorboard" else names
 
 
 class CheckpointOptions(Section):
@@ -69,13 +69,13 @@ class CheckpointOptions(Section):
 
     @field_validator("pattern")
     @classmethod
-    def _has_step(cls, given: str) -> str:
-        if given.count(STEP) != 1 or given.startswith("/") or ".." in given.split("/"):
+    def _has_step(cls, pattern: str) -> str:
+        if pattern.count(STEP) != 1 or pattern.startswith("/") or ".." in pattern.split("/"):
             raise ValueError(
-                f"checkpoints.pattern = '{given}' should lie in the trial's folder (no / before it, no ..) and name "
+                f"checkpoints.pattern = '{pattern}' should lie in the trial's folder (no / before it, no ..) and name "
                 f"{STEP} once, such as 'checkpoint-{STEP}'"
             )
-        return given
+        return pattern
 
 
 class CommandOptions(Section):
@@ -101,19 +101,19 @@ class CommandOptions(Section):
 
     @field_validator("began")
     @classmethod
-    def _compiles(cls, given: str | None) -> str | None:
-        return None if given is None else _expression(given)
+    def _compiles(cls, began: str | None) -> str | None:
+        return None if began is None else _expression(began)
 
     @field_validator("began")
     @classmethod
-    def _one_clock(cls, given: str | None, others: ValidationInfo) -> str | None:
+    def _one_clock(cls, began: str | None, others: ValidationInfo) -> str | None:
         metrics = others.data.get("metrics")
-        if given is not None and metrics is not None and CLOCK in metrics.names.values():
+        if began is not None and metrics is not None and CLOCK in metrics.names.values():
             raise ValueError(
                 f"began cannot be told by the clock of the metrics ({CLOCK}): leave it out, and have a row that holds "
                 "nothing but the step where the trainer stands when its start-up is over"
             )
-        return given
+        return began
 
     @property
     def argv(self) -> list[str]:
@@ -169,16 +169,16 @@ def require_runnable(config: TrialConfig, options: CommandOptions) -> None:
         )
 
 
-def _words(given: str | list[str]) -> list[str]:
-    return shlex.split(given) if isinstance(given, str) else list(given)
+def _words(command: str | list[str]) -> list[str]:
+    return shlex.split(command) if isinstance(command, str) else list(command)
 
 
-def _expression(given: str) -> str:
+def _expression(text: str) -> str:
     try:
-        re.compile(given)
+        re.compile(text)
     except re.error as error:
-        raise ValueError(f"'{given}' is no regular expression: {error}") from error
-    return given
+        raise ValueError(f"'{text}' is no regular expression: {error}") from error
+    return text
 
 
 def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, str]:
@@ -229,15 +229,15 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
 def filled(text: str, values: Mapping[str, str]) -> str:
     """Put the values in the place of their names; InputError for a name that means nothing."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] == _LONGEST and _LONGEST not in values:
-            raise InputError(f"'{found[0]}' in a trainer's file needs [task] prompt_length, in tokens")
-        if found[1] not in values:
+    def value(match: re.Match[str]) -> str:
+        if match[1] == _LONGEST and _LONGEST not in values:
+            raise InputError(f"'{match[0]}' in a trainer's file needs [task] prompt_length, in tokens")
+        if match[1] not in values:
             shown = text if len(text) <= 60 else f"{text[:57]}…"
             raise InputError(
-                f"'{found[0]}' in '{shown}' is no placeholder of a trainer's file: {suggest(found[1], values)}"
+                f"'{match[0]}' in '{shown}' is no placeholder of a trainer's file: {suggest(match[1], values)}"
             )
-        return values[found[1]]
+        return values[match[1]]
 
     return _PLACEHOLDER.sub(value, text)
 

@@ -20,12 +20,12 @@ EVENTS = "events.out.tfevents*"
 
 def reading_of(row: Mapping[str, Any], names: Mapping[str, str]) -> Reading | None:
     """Return what a row says, by our names of its columns; None where it names no step."""
-    found = {ours: number for theirs, ours in names.items() if (number := _number(row.get(theirs))) is not None}
-    step = found.pop(STEP_COLUMN, None)
+    numbers = {ours: number for theirs, ours in names.items() if (number := _number(row.get(theirs))) is not None}
+    step = numbers.pop(STEP_COLUMN, None)
     if step is None or step < 0 or not step.is_integer():  # which inf and NaN are not
         return None
-    score, error, length, clock = (found.pop(name, None) for name in (SCORE, ERROR, LENGTH, CLOCK))
-    return Reading(int(step), score, error, length, clock, found)
+    score, error, length, clock = (numbers.pop(name, None) for name in (SCORE, ERROR, LENGTH, CLOCK))
+    return Reading(int(step), score, error, length, clock, numbers)
 
 
 class FilesSource:
@@ -66,7 +66,9 @@ def _rows_of(path: Path, begin: int, metrics: MetricsOptions) -> Rows:
     if metrics.format == "csv":
         return lambda: heading.rows(lines.new())
     if metrics.format == "console":
-        return lambda: (found.groupdict() for line in lines.new() for each in patterns if (found := each.search(line)))
+        return lambda: (
+            match.groupdict() for line in lines.new() for expression in patterns if (match := expression.search(line))
+        )
     return lambda: (_flat(row) for line in lines.new() if (row := _object(line)) is not None)
 
 

@@ -28,8 +28,11 @@ class RlplanEnvironment(EnvironmentInterface):
 
     def step(self, message_log_batch: list[Any], metadata: list[Any]) -> EnvironmentReturn:
         """Return what is trained on, or of a problem to validate on the plain score."""
-        numbers = [int(each["ground_truth"]) for each in metadata]
-        texts = ["".join(each["content"] for each in log if each["role"] == "assistant") for log in message_log_batch]
+        numbers = [int(row["ground_truth"]) for row in metadata]
+        texts = [
+            "".join(message["content"] for message in log if message["role"] == "assistant")
+            for log in message_log_batch
+        ]
         scores = self._judge.scores(numbers, texts)
         worth = [self._judge.worth(number, score) for number, score in zip(numbers, scores, strict=True)]
         return EnvironmentReturn(

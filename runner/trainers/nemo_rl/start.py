@@ -36,20 +36,20 @@ class NemoRlWriter(MetricsWriter):
         writer = self
 
         def log_metrics(
-            own: Any, metrics: dict[str, Any], step: int, prefix: str = "", *rest: Any, **named: Any
+            logger: Any, metrics: dict[str, Any], step: int, prefix: str = "", *rest: Any, **options: Any
         ) -> Any:
             logs = {f"{prefix}/{name}" if prefix else name: writer.number(value) for name, value in metrics.items()}
-            known = {name: value for name, value in logs.items() if value is not None}
-            if known and writer._stands:
-                writer.say(step, known)
-            return log(own, metrics, step, prefix, *rest, **named)
+            numbers = {name: value for name, value in logs.items() if value is not None}
+            if numbers and writer._stands:
+                writer.say(step, numbers)
+            return log(logger, metrics, step, prefix, *rest, **options)
 
-        def log_batched_dict_as_jsonl(own: Any, to_log: Any, filename: str) -> Any:
+        def log_batched_dict_as_jsonl(logger: Any, to_log: Any, filename: str) -> Any:
             if filename.startswith("val_data_step"):
-                rewards, many = [float(each) for each in to_log["rewards"]], writer._run["samples"]
+                rewards, many = [float(reward) for reward in to_log["rewards"]], writer._run["samples"]
                 groups = [rewards[begin : begin + many] for begin in range(0, len(rewards), many)]
                 writer.say(int(Path(filename).stem.removeprefix("val_data_step")), scores=groups)
-            return dump(own, to_log, filename)
+            return dump(logger, to_log, filename)
 
         logger.log_metrics, logger.log_batched_dict_as_jsonl = log_metrics, log_batched_dict_as_jsonl
 
@@ -67,8 +67,8 @@ class Advantages:
 
     def __init__(self, per_prompt: int, settings: dict[str, Any]) -> None:
         """Take the recipe's table [advantage]."""
-        known: Any = SimpleNamespace(**settings)
-        self._per_prompt, self._settings = per_prompt, known
+        section: Any = SimpleNamespace(**settings)
+        self._per_prompt, self._settings = per_prompt, section
 
     def compute_advantage(self, prompt_ids: Any, rewards: Any, mask: Any, **_: Any) -> Any:
         """Return the advantage of every token."""
@@ -80,8 +80,8 @@ class Advantages:
 def on_request(check_save: Any) -> Any:
     """Return NeMo-RL's look at its time, which is up too when rlplan asks for a save: it then saves and ends."""
 
-    def check(own: Any) -> bool:
-        return bool(check_save(own)) or (FOLDER / SAVE_NOW).exists()
+    def check(timer: Any) -> bool:
+        return bool(check_save(timer)) or (FOLDER / SAVE_NOW).exists()
 
     return check
 
@@ -89,10 +89,10 @@ def on_request(check_save: Any) -> Any:
 def starting(train: Any, counter: str, saved: type, writer: NemoRlWriter) -> Any:
     """Return a loop of NeMo-RL's that first says at which step it stands, as its saved state counts them."""
 
-    def start(*given: Any, **named: Any) -> Any:
-        state = next(each for each in (*given, *named.values()) if isinstance(each, saved))
+    def start(*arguments: Any, **options: Any) -> Any:
+        state = next(argument for argument in (*arguments, *options.values()) if isinstance(argument, saved))
         writer.begin(getattr(state, counter))
-        return train(*given, **named)
+        return train(*arguments, **options)
 
     return start
 
@@ -100,8 +100,8 @@ def starting(train: Any, counter: str, saved: type, writer: NemoRlWriter) -> Any
 def repeating(train: Any, repeat: Any) -> Any:
     """Return its asynchronous loop, which by itself ends after one pass through the problems."""
 
-    def start(*, dataloader: Any, **named: Any) -> Any:
-        return train(dataloader=repeat(dataloader), **named)
+    def start(*, dataloader: Any, **options: Any) -> Any:
+        return train(dataloader=repeat(dataloader), **options)
 
     return start
 
@@ -112,8 +112,8 @@ def against_sampler(mask: Any) -> Any:
     NeMo-RL corrects by trainer ÷ sampler beside a ratio that is 1 at one update a batch, so that it would clip nothing.
     """
 
-    def compare(*, train_data: Any, **named: Any) -> Any:
-        metrics = mask(train_data=train_data, **named)
+    def compare(*, train_data: Any, **options: Any) -> Any:
+        metrics = mask(train_data=train_data, **options)
         train_data["prev_logprobs"] = train_data["generation_logprobs"]
         return metrics
 
@@ -135,8 +135,8 @@ def main() -> None:
     register_env("rlplan", ENVIRONMENT)
     writer = NemoRlWriter(FOLDER, run)
     writer.listen_to(Logger)
-    own = Advantages(run["rollouts_per_prompt"], run["advantage"])
-    grpo._create_advantage_estimator = lambda _: own
+    advantages = Advantages(run["rollouts_per_prompt"], run["advantage"])
+    grpo._create_advantage_estimator = lambda _: advantages
     grpo.TimeoutChecker.check_save = on_request(grpo.TimeoutChecker.check_save)
     grpo.grpo_train = starting(grpo.grpo_train, "total_steps", grpo.GRPOSaveState, writer)
     if run.get("asynchronous"):

@@ -42,7 +42,7 @@ class Follower(Trainer):
     _run: dict[str, Any]
     _folder: Path
 
-    def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
+    def __init__(self, pretrain: str, strategy: Any, *arguments: Any, **generating: Any) -> None:
         from runner.trainers.trainer_process import MetricsWriter
 
         self._metrics_writer = MetricsWriter(self._folder, self._run)
@@ -50,16 +50,16 @@ class Follower(Trainer):
         self._generating = generating
         self._evaluated: list[Any] = []
         with in_order(strategy, self._run):
-            self._begin(pretrain, strategy, *given, **generating)
+            self._begin(pretrain, strategy, *arguments, **generating)
         samples = self.samples_generator
         generate, answer = samples.generate_samples, samples.generate_eval_samples
-        samples.generate_samples = lambda **named: (
-            ([], None, 0, True) if self._step >= self._run["to_step"] else generate(**named)
+        samples.generate_samples = lambda **options: (
+            ([], None, 0, True) if self._step >= self._run["to_step"] else generate(**options)
         )
-        samples.generate_eval_samples = lambda **named: self._record_samples(answer(**named))
+        samples.generate_eval_samples = lambda **options: self._record_samples(answer(**options))
 
-    def _begin(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def _begin(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
 
     def get_max_steps(self) -> int:
         """Return the updates of the horizon, by which its schedule counts the warm-up."""
@@ -103,8 +103,8 @@ class Follower(Trainer):
         return logs
 
     def _validate(self, step: int) -> None:
-        asked = self.args.eval
-        how = {"temperature": asked.temperature, "n_samples_per_prompt": asked.n_samples_per_prompt}
+        settings = self.args.eval
+        how = {"temperature": settings.temperature, "n_samples_per_prompt": settings.n_samples_per_prompt}
         self.evaluate(step, **{**self._generating, **how})
 
     def _record_samples(self, samples: Any) -> Any:
@@ -117,10 +117,10 @@ class Beside(Follower):
 
     _sampling: dict[str, Any]
 
-    def _begin(self, pretrain: str, strategy: Any, *given: Any, **named: Any) -> None:
+    def _begin(self, pretrain: str, strategy: Any, *arguments: Any, **options: Any) -> None:
         from openrlhf.trainer import ppo_trainer
 
-        super()._begin(pretrain, strategy, *given, **named)
+        super()._begin(pretrain, strategy, *arguments, **options)
         self._generating = self._sampling
         prompts, self.eval_dataloader, _ = ppo_trainer.prepare_datasets(strategy, self.tokenizer)
         loaders = {"prompts_dataloader": prompts, "eval_dataloader": self.eval_dataloader}
@@ -128,7 +128,9 @@ class Beside(Follower):
             strategy=strategy, tokenizer=self.tokenizer, vllm_engines=self.vllm_engines, **loaders
         )
         make = self.experience_maker.make_experience
-        self.experience_maker.make_experience = lambda samples: [against_sampler(each) for each in make(samples)]
+        self.experience_maker.make_experience = lambda samples: [
+            against_sampler(experience) for experience in make(samples)
+        ]
 
     def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
         """Save where that is due, and score where that is."""
@@ -152,10 +154,10 @@ class Ahead(Trainer):
 
     _run: dict[str, Any]
 
-    def __init__(self, pretrain: str, strategy: Any, *given: Any, **named: Any) -> None:
+    def __init__(self, pretrain: str, strategy: Any, *arguments: Any, **options: Any) -> None:
         strategy.args.eval.steps = math.inf
         with in_order(strategy, self._run):
-            super().__init__(pretrain, strategy, *given, **named)
+            super().__init__(pretrain, strategy, *arguments, **options)
         self._left = self._run["to_step"] - self._run["from_step"]
         self._generate = self.samples_generator.generate_samples
         self.samples_generator.generate_samples = self._next_batch
@@ -164,10 +166,10 @@ class Ahead(Trainer):
         """Return the updates of the horizon."""
         return horizon_updates(self._run, self.args)
 
-    def _next_batch(self, **named: Any) -> Any:
+    def _next_batch(self, **options: Any) -> Any:
         if not self._left:
             return [], None, 0, True
-        made = self._generate(**named)
+        made = self._generate(**options)
         self._left -= bool(made[0])
         return made
 
@@ -176,17 +178,17 @@ def conducting(base: type, run: dict[str, Any], folder: Path) -> type:
     """Return OpenRLHF's PPOTrainerAsync, which in its own process has ours generate and train."""
     starts: Any = base.__init__  # type: ignore[misc]
 
-    def begin(self: Any, *given: Any, **sampling: Any) -> None:
+    def begin(self: Any, *arguments: Any, **sampling: Any) -> None:
         import ray
         from openrlhf.trainer import ppo_trainer
 
-        own = {"_run": run, "_folder": folder, "_sampling": sampling}
+        attributes = {"_run": run, "_folder": folder, "_sampling": sampling}
         validating = type("Validating", (), {"evaluate": actor_class(ppo_trainer.PPOTrainer).evaluate})
         names = starts.__globals__  # those of its module, or what Ray has copied of them
         for name, bases in (("TrainingActor", (Beside, validating)), ("GenerateSamplesActor", (Ahead,))):
-            ours, *beside = bases
-            names[name] = ray.remote(type(name, (ours, actor_class(names[name]), *beside), own))
-        starts(self, *given, **sampling)
+            ours, *others = bases
+            names[name] = ray.remote(type(name, (ours, actor_class(names[name]), *others), attributes))
+        starts(self, *arguments, **sampling)
 
     return type("Conducts", (base,), {"__init__": begin})
 
@@ -197,8 +199,8 @@ def in_order(strategy: Any, run: dict[str, Any]) -> Iterator[None]:
     from runner.trainers.trainer_process import OrderedData
 
     loads = strategy.setup_dataloader
-    strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
-        OrderedData(data, run) if shuffle else data, size, pin, False, *rest, **named
+    strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **options: loads(
+        OrderedData(data, run) if shuffle else data, size, pin, False, *rest, **options
     )
     yield
     del strategy.setup_dataloader
@@ -232,8 +234,8 @@ class Imagined(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Leave Python's own modules, and those of REAL, to the others."""
         top = name.partition(".")[0]
-        wanted = top in ("ray", "torch", "transformers", "deepspeed", "vllm", "openrlhf") and name not in REAL
-        return ModuleSpec(name, self, is_package=True) if wanted else None
+        is_stub = top in ("ray", "torch", "transformers", "deepspeed", "vllm", "openrlhf") and name not in REAL
+        return ModuleSpec(name, self, is_package=True) if is_stub else None
 
     def create_module(self, spec: ModuleSpec) -> Any:
         """Return a module that has whatever is asked of it."""

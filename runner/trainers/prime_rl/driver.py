@@ -47,13 +47,13 @@ class PrimeRlJob(Job):
 
     def take_own(self) -> None:
         """Take what prime-rl alone needs."""
-        own, validating = self.options.environment, self.options.validation_environment
+        training, validating = self.options.environment, self.options.validation_environment
         settings = " ".join(self.options.settings)
         self.port = self.options.first_port or first_port(self.attempt)
         # The parts whose monitor the user switches on by a setting.
         self.wandb = [part for part in ("trainer", "orchestrator") if f"{part}.monitors.wandb." in settings]
-        self.train_env = environment(own, "train", self.seed)
-        self.validation_env = environment(validating or own, "validation", self.seed)
+        self.train_env = environment(training, "train", self.seed)
+        self.validation_env = environment(validating or training, "validation", self.seed)
         gate = {"type": "advantage_range", "reject_min": 0.0, "reject_max": 0.0}
         self.curriculum = {"gates": {"signal": gate}}  # keeps groups without one out of a batch
 
@@ -254,8 +254,8 @@ def environment(chosen: dict[str, Any] | None, split: str, seed: int) -> dict[st
 
     Who plays is a model that is asked, without tools of a harness, unless the environment says so.
     """
-    own = chosen or {"taskset": {"id": "rlplan_taskset", "split": split, "seed": seed}}
-    return own if own.keys() - {"taskset"} else {**own, "agent": AGENT}
+    taskset = chosen or {"taskset": {"id": "rlplan_taskset", "split": split, "seed": seed}}
+    return taskset if taskset.keys() - {"taskset"} else {**taskset, "agent": AGENT}
 
 
 def first_port(attempt: Attempt) -> int:

@@ -50,16 +50,16 @@ class StepSource:
         if any(name.startswith(self._validation) for name in row):
             self._due.discard(step)
             version = int(row.get(f"{self._validation}policy_version", step))
-            found = [name for pattern in _PRIME_RL.validation for name in matching(pattern, row) if _MEAN in name]
-            if found:
+            names = [name for pattern in _PRIME_RL.validation for name in matching(pattern, row) if _MEAN in name]
+            if names:
                 error = standard_error(self._traces / f"step_{step}" / "eval" / "effective" / "traces.jsonl")
-                self._scores[version] = Reading(version, row[found[0]], error, at_seconds=row[CLOCK])
+                self._scores[version] = Reading(version, row[names[0]], error, at_seconds=row[CLOCK])
             return
         if self._begins_at is None and _SHIPPED in row:
             self._begins_at = row[CLOCK] - row.get("time/step", 0.0)
             self._rows[self._attempt.from_step] |= {CLOCK: self._begins_at}
-        known = self._rows[step]
-        known |= row
+        merged = self._rows[step]
+        merged |= row
 
     def _released(self) -> Iterator[Reading]:
         """Yield what nothing can be added to any more; of an attempt that has ended (to_step 0) all that is whole."""
@@ -91,10 +91,10 @@ def standard_error(path: Path) -> float | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
         for line in path.read_text(encoding="utf-8").splitlines():
             for trace in json.loads(line)["traces"]:
-                rewards = [each["score"] * each["weight"] for each in trace["rewards"].values() if each]
+                rewards = [reward["score"] * reward["weight"] for reward in trace["rewards"].values() if reward]
                 data = trace["task"]["data"]
                 scores[data["number"] if "number" in data else data["idx"]].append(sum(rewards))
-    means = [fmean(each) for each in scores.values()]
+    means = [fmean(problem_scores) for problem_scores in scores.values()]
     return float(stdev(means) / len(means) ** 0.5) if len(means) > 1 else None
 
 

@@ -52,13 +52,13 @@ class RlplanTaskset(vf.Taskset[RlplanTask, RlplanConfig]):
 
     def load(self) -> Iterator[RlplanTask]:
         """Yield them."""
-        known, many = judge(), judge().train_problems
+        scorer, many = judge(), judge().train_problems
         train = self.config.split == "train"
-        numbers = list(range(many) if train else range(many, len(known.problems)))
+        numbers = list(range(many) if train else range(many, len(scorer.problems)))
         if train:
             random.Random(self.config.seed).shuffle(numbers)
         for number in numbers:
-            prompt: Any = known.problems[number].prompt
-            given = prompt if isinstance(prompt, str) else [dict(message) for message in prompt]
-            data = RlplanData(number=number, prompt=given)
+            prompt: Any = scorer.problems[number].prompt
+            messages = prompt if isinstance(prompt, str) else [dict(message) for message in prompt]
+            data = RlplanData(number=number, prompt=messages)
             yield RlplanTask(data, self.config.task)

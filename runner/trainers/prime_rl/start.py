@@ -19,12 +19,12 @@ SHOWN = 8000  # bytes of the end of each
 def main() -> None:
     """Start it, and stay until it ends."""
     starter, former = os.getppid(), logs()
-    own = str(Path(sys.executable).parent)
+    folder = str(Path(sys.executable).parent)
     path = os.pathsep.join(filter(None, (str(FOLDER), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": path, "PATH": os.pathsep.join((own, os.environ.get("PATH", "")))}
+    environment = {**os.environ, "PYTHONPATH": path, "PATH": os.pathsep.join((folder, os.environ.get("PATH", "")))}
     child = subprocess.Popen([sys.executable, "-m", *sys.argv[1:]], cwd=FOLDER, env=environment)
     for number in (signal.SIGTERM, signal.SIGABRT):
-        signal.signal(number, lambda given, _: child.send_signal(given))
+        signal.signal(number, lambda signal_number, _: child.send_signal(signal_number))
     while child.poll() is None:
         if os.getppid() != starter:
             child.terminate()  # on which it ends its parts
@@ -37,8 +37,8 @@ def main() -> None:
 
 def logs() -> dict[Path, int]:
     """Return the logs of its parts, and when each was written last."""
-    found = sorted((FOLDER / "run" / "logs").rglob("*.log"))
-    return {path: path.stat().st_mtime_ns for path in found if path.name in LOGS}
+    logs = sorted((FOLDER / "run" / "logs").rglob("*.log"))
+    return {path: path.stat().st_mtime_ns for path in logs if path.name in LOGS}
 
 
 def show_ends(former: dict[Path, int]) -> None:

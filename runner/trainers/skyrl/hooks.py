@@ -66,10 +66,10 @@ def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
     class Ahead(base):
         """Trains the prompts in turn, and saves, says and scores where that is due."""
 
-        def __init__(self, **given: Any) -> None:
+        def __init__(self, **arguments: Any) -> None:
             self._metrics_writer = MetricsWriter(folder, run)
             self._turns: InTurn | None = None
-            super().__init__(**given)
+            super().__init__(**arguments)
             one_by_one(self.async_train_dataloader, self._staleness_manager)
             self.tracker.log = saying(self.tracker.log, self._metrics_writer, self.cfg.trainer.export_path)
 
@@ -153,10 +153,10 @@ def one_by_one(prompts: Any, room: Any) -> None:
 
     async def take_with_room() -> Any:
         await wait()
-        taken = await take()
-        if taken is None:
+        prompt = await take()
+        if prompt is None:
             await room.on_rollout_rejected()
-        return taken
+        return prompt
 
     async def has_room() -> None: ...
 
@@ -165,9 +165,9 @@ def one_by_one(prompts: Any, room: Any) -> None:
 
 def register_losses(registry: Any) -> None:
     """Register SkyRL's losses as NAME_rollout with ratios against the sampler, as its asynchronous trainer wants."""
-    known = registry.list_available()
+    names = registry.list_available()
     for name in ("regular", "gspo", "sapo"):
-        if f"{name}_rollout" not in known:
+        if f"{name}_rollout" not in names:
             registry.register(f"{name}_rollout", against_sampler(registry.get(name), name))
 
 
@@ -177,8 +177,8 @@ def against_sampler(loss: Any, name: str) -> Any:
     def compute(
         log_probs: Any, _: Any, advantages: Any, config: Any, loss_mask: Any = None, rollout_logprobs: Any = None
     ) -> Any:
-        own = copy.copy(config)
-        own.policy_loss_type = name  # which it looks at
-        return loss(log_probs, rollout_logprobs, advantages, own, loss_mask, rollout_logprobs)
+        settings = copy.copy(config)
+        settings.policy_loss_type = name  # which it looks at
+        return loss(log_probs, rollout_logprobs, advantages, settings, loss_mask, rollout_logprobs)
 
     return compute

@@ -87,11 +87,11 @@ def row_of(number: int, problem: dict[str, Any]) -> dict[str, Any]:
     from runner.ports.task import turns_of
 
     row = {"prompt": turns_of(problem["prompt"]), "env_class": NAME, "data_source": NAME, "number": number}
-    own = problem.get("extra") or {}
-    if "env_class" not in own:
+    extra = problem.get("extra") or {}
+    if "env_class" not in extra:
         return row
     truth = {"method": "rule", "ground_truth": problem["answer"]}
-    return {**row, "reward_spec": truth, **own, "data_source": NAME, "number": number}
+    return {**row, "reward_spec": truth, **extra, "data_source": NAME, "number": number}
 
 
 def configured(run: dict[str, Any]) -> Any:
@@ -125,9 +125,11 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     from runner.trainers.trainer_process import problems_in
 
     register(id=NAME, entry_point=environment(BaseTextEnv, folder))
-    for named in {str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_in(folder)}:
-        if ":" in named:  # module:class; the others are SkyRL's own
-            register(id=named, entry_point=named)
+    for environment_class in {
+        str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_in(folder)
+    }:
+        if ":" in environment_class:  # module:class; the others are SkyRL's own
+            register(id=environment_class, entry_point=environment_class)
 
     class Experiment(BasePPOExp):
         """SkyRL's, with our trainer and order."""
@@ -137,12 +139,12 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
             longest = self.cfg.trainer.max_prompt_length
             return prompts_of(PromptDataset(self.cfg.data.train_data, self.tokenizer, longest), run)
 
-        def get_trainer(self, **given: Any) -> Any:
+        def get_trainer(self, **arguments: Any) -> Any:
             """Return the trainer."""
             if self.cfg.trainer.fully_async.enabled:
-                return ahead(FullyAsyncRayPPOTrainer, StatefulDataLoader, run, folder)(**given)
+                return ahead(FullyAsyncRayPPOTrainer, StatefulDataLoader, run, folder)(**arguments)
             called = [follower(TrainingCallback, run, folder)()]
-            return in_order(RayPPOTrainer, StatefulDataLoader)(**given, callbacks=called)
+            return in_order(RayPPOTrainer, StatefulDataLoader)(**arguments, callbacks=called)
 
     Experiment(cfg).run()
 

@@ -24,13 +24,13 @@ _batches: set[int] = set()  # batches whose rollouts this process has made
 @cache
 def run() -> dict[str, Any]:
     """Return what start.py was told."""
-    given: dict[str, Any] = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
-    return given
+    settings: dict[str, Any] = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    return settings
 
 
-def say(step: int, logs: dict[str, Any] | None = None, **what: Any) -> None:
+def say(step: int, logs: dict[str, Any] | None = None, **fields: Any) -> None:
     """Write a line, by a clock that the machines of a trial have in common."""
-    MetricsWriter(FOLDER, run(), time.time).say(step, logs, **what)
+    MetricsWriter(FOLDER, run(), time.time).say(step, logs, **fields)
 
 
 async def reward(_: Any, sample: Any, **__: Any) -> float:
@@ -52,9 +52,9 @@ def advantages_of(args: Any, samples: list[Any]) -> tuple[list[float], list[floa
     rewards = torch.tensor([float(sample.get_reward_value(args)) for sample in samples])
     order = sorted(range(len(samples)), key=lambda place: samples[place].group_index)
     settings: Any = SimpleNamespace(**run()["advantage"])
-    found = torch.empty_like(rewards)
-    found[order] = advantages(rewards[order], run()["rollouts_per_prompt"], settings)
-    return rewards.tolist(), found.tolist()
+    shaped = torch.empty_like(rewards)
+    shaped[order] = advantages(rewards[order], run()["rollouts_per_prompt"], settings)
+    return rewards.tolist(), shaped.tolist()
 
 
 def listen(*_: Any) -> None:
@@ -95,7 +95,7 @@ def tell_rollouts(rollout_id: int, *_: Any) -> bool:
 
 def tell_validation(rollout_id: int, _: Any, data: dict[str, Any], __: Any = None) -> bool:
     """Tell the scores of every sample, by problem; slime then logs their mean itself."""
-    pairs = [pair for each in data.values() for pair in zip(each["samples"], each["rewards"], strict=True)]
+    pairs = [pair for group in data.values() for pair in zip(group["samples"], group["rewards"], strict=True)]
     scores = group_scores((sample.label, score) for sample, score in pairs)
     say(rollout_id + 1 if rollout_id in _batches else 0, scores=scores)
     return False

@@ -218,10 +218,10 @@ class Standin:
         while True:
             if os.getppid() != self._parent:
                 sys.exit("whoever started this trainer is gone")
-            left = end - time.monotonic()
-            if left <= 0:
+            rest = end - time.monotonic()
+            if rest <= 0:
                 return
-            time.sleep(min(left, _LOOK))
+            time.sleep(min(rest, _LOOK))
 
     def _break(self, step: int) -> None:
         """Do what goes wrong in an update."""

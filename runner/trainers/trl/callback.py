@@ -110,23 +110,23 @@ class RlplanCallback(TrainerCallback):
         began = time.monotonic()
         plan = self._run["validation"]
         rows = [problem for problem in range(len(self._prompts)) for _ in range(plan["samples"])]
-        each = -(-len(rows) // self._count)  # as many for every process: it may be a collective that answers
-        mine = [(place, rows[place % len(rows)]) for place in range(self._rank * each, (self._rank + 1) * each)]
+        share = -(-len(rows) // self._count)  # as many for every process: it may be a collective that answers
+        mine = [(place, rows[place % len(rows)]) for place in range(self._rank * share, (self._rank + 1) * share)]
         _seed(derive(self._run["seed"], "validation", step, self._rank))
         judged: list[tuple[float, int, bool]] = []
-        for start in range(0, each, plan["rows"]):
+        for start in range(0, share, plan["rows"]):
             judged += self._judged([problem for _, problem in mine[start : start + plan["rows"]]])
         places = [place for place, _ in mine]
-        found = dict(gather_object(list(zip(places, judged, strict=True))))
+        by_place = dict(gather_object(list(zip(places, judged, strict=True))))
         self._spent["evaluate"] = time.monotonic() - began
-        scored = [found[place] for place in range(len(rows))]
+        scored = [by_place[place] for place in range(len(rows))]
         samples = plan["samples"]
-        groups = [[each[0] for each in scored[start : start + samples]] for start in range(0, len(rows), samples)]
-        beside = {
+        groups = [[sample[0] for sample in scored[start : start + samples]] for start in range(0, len(rows), samples)]
+        metrics = {
             "validation_truncated_share": sum(not whole for _, _, whole in scored) / len(scored),
             "validation_response_tokens": sum(length for _, length, _ in scored) / len(scored),
         }
-        return {"scores": groups, "metrics": beside}
+        return {"scores": groups, "metrics": metrics}
 
     def _judged(self, problems: list[int]) -> list[tuple[float, int, bool]]:
         """Return score and length of one response to each problem, and whether it was not cut off.
@@ -160,10 +160,10 @@ class RlplanCallback(TrainerCallback):
         whole = [ids[-1:] == [self._run["end_id"]] for ids in rollouts.ids]
         return list(zip(self._scores(numbers), rollouts.lengths(), whole, strict=True))
 
-    def _say(self, step: int, **what: Any) -> None:
+    def _say(self, step: int, **fields: Any) -> None:
         if self._metrics_writer is not None:
             seconds, self._spent = self._spent, {}
-            self._metrics_writer.say(step, seconds=seconds, **what, whole=bool(what))
+            self._metrics_writer.say(step, seconds=seconds, **fields, whole=bool(fields))
 
     def _gate(self) -> int:
         """Return up to which step it may train; 0 when it is to stop. The first process alone reads it."""
@@ -179,9 +179,9 @@ class RlplanCallback(TrainerCallback):
         """Return what the first process has decided."""
         if self._count == 1:
             return decisions
-        flags = torch.tensor([int(each) for each in decisions], device=self._trainer.accelerator.device)
+        flags = torch.tensor([int(decision) for decision in decisions], device=self._trainer.accelerator.device)
         torch.distributed.broadcast(flags, src=0)
-        return tuple(bool(each) for each in flags.tolist())
+        return tuple(bool(flag) for flag in flags.tolist())
 
     def _wait(self, step: int) -> None:
         """Wait with the model in memory until the gate is further on; no collective waits meanwhile."""

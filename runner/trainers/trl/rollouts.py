@@ -25,13 +25,13 @@ class Rollouts(NamedTuple):
 
     def lengths(self) -> list[int]:
         """Return how many tokens of each are the model's."""
-        return [sum(own) for own in self.own] if self.own is not None else [len(ids) for ids in self.ids]
+        return [sum(marks) for marks in self.own] if self.own is not None else [len(ids) for ids in self.ids]
 
     def last_turns(self) -> list[list[int]]:
         """Return what the model wrote last in each; nothing where a tool did."""
         if self.own is None:
             return self.ids
-        starts = [max((place + 1 for place, own in enumerate(each) if not own), default=0) for each in self.own]
+        starts = [max((place + 1 for place, is_own in enumerate(marks) if not is_own), default=0) for marks in self.own]
         return [ids[start:] for ids, start in zip(self.ids, starts, strict=True)]
 
 
@@ -40,13 +40,13 @@ class Player(GRPOTrainer):
 
     rollouts: Rollouts
 
-    def __init__(self, reward_funcs: list[Callable[..., Any]], **given: Any) -> None:
+    def __init__(self, reward_funcs: list[Callable[..., Any]], **arguments: Any) -> None:
         count = len(reward_funcs)
         self._validates = False
-        super().__init__(reward_funcs=reward_funcs, **given)
+        super().__init__(reward_funcs=reward_funcs, **arguments)
         # TRL adds that of an environment, which `earned` asks for: it is counted and shaped as every reward is.
-        for each in (self.reward_funcs, self.reward_func_names, self.reward_processing_classes):
-            del each[count:]
+        for functions in (self.reward_funcs, self.reward_func_names, self.reward_processing_classes):
+            del functions[count:]
         self.reward_weights: Any = self.reward_weights[:count]
         self.num_generations_eval = 1  # a validation repeats its rows itself
 
@@ -73,10 +73,10 @@ class Player(GRPOTrainer):
         if not played or not hasattr(played[0], "get_reward"):
             return None
         if not inspect.iscoroutinefunction(played[0].get_reward):
-            return [_outcome(each.get_reward) for each in played]
+            return [_outcome(environment.get_reward) for environment in played]
 
         async def awaited() -> list[Any]:
-            return await asyncio.gather(*(each.get_reward() for each in played), return_exceptions=True)
+            return await asyncio.gather(*(environment.get_reward() for environment in played), return_exceptions=True)
 
         return asyncio.run_coroutine_threadsafe(awaited(), self.async_loop).result()
 

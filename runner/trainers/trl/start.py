@@ -23,24 +23,24 @@ def command(run: dict[str, Any], rank: int) -> list[str]:
     launch = run["launch"]
     if launch["processes"] == 1 and launch["accelerate"] is None:
         return [sys.executable, program]
-    own = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch"]
+    argv = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch"]
     if launch["accelerate"] is not None:
-        own += ["--config_file", launch["accelerate"]]
+        argv += ["--config_file", launch["accelerate"]]
     elif launch["fsdp_offload"] is not None:  # as TRL's accelerate_configs/fsdp2.yaml
-        own += ["--use_fsdp", "--fsdp_version", "2", "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"]
-        own += ["--fsdp_cpu_ram_efficient_loading", "true", "--fsdp_reshard_after_forward", "true"]
-        own += ["--fsdp_state_dict_type", "FULL_STATE_DICT", "--fsdp_offload_params", str(launch["fsdp_offload"])]
+        argv += ["--use_fsdp", "--fsdp_version", "2", "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"]
+        argv += ["--fsdp_cpu_ram_efficient_loading", "true", "--fsdp_reshard_after_forward", "true"]
+        argv += ["--fsdp_state_dict_type", "FULL_STATE_DICT", "--fsdp_offload_params", str(launch["fsdp_offload"])]
     elif launch["processes"] > 1:
-        own += ["--multi_gpu"]  # torchrun, also without GPUs: train.py then has gloo between its processes
-    own += ["--num_processes", str(launch["processes"]), "--num_machines", str(launch["machines"])]
-    own += ["--mixed_precision", launch["mixed_precision"], "--dynamo_backend", "no"]
-    own += ["--num_cpu_threads_per_process", str(run["threads"])]
+        argv += ["--multi_gpu"]  # torchrun, also without GPUs: train.py then has gloo between its processes
+    argv += ["--num_processes", str(launch["processes"]), "--num_machines", str(launch["machines"])]
+    argv += ["--mixed_precision", launch["mixed_precision"], "--dynamo_backend", "no"]
+    argv += ["--num_cpu_threads_per_process", str(run["threads"])]
     if launch["machines"] > 1:
-        own += ["--machine_rank", str(rank), "--main_process_ip", launch["head"], "--rdzv_backend", "static"]
-        own += ["--main_process_port", str(launch["port"])]
+        argv += ["--machine_rank", str(rank), "--main_process_ip", launch["head"], "--rdzv_backend", "static"]
+        argv += ["--main_process_port", str(launch["port"])]
     else:
-        own += ["--main_process_port", "0"]  # a free one
-    return [*own, program]
+        argv += ["--main_process_port", "0"]  # a free one
+    return [*argv, program]
 
 
 def main() -> None:

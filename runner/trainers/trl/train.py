@@ -77,7 +77,7 @@ class Rewards:
         if earned is not None:
             return self._judge.earned(numbers, earned)
         turns = self.trainer.rollouts.last_turns()
-        return self._judge.scores(numbers, [response_text(self._tokenizer, each, self._run) for each in turns])
+        return self._judge.scores(numbers, [response_text(self._tokenizer, ids, self._run) for ids in turns])
 
     def reward(self, completion_ids: list[list[int]], number: list[int], **_: Any) -> list[float]:
         """Return what is trained on."""
@@ -92,10 +92,10 @@ class Rewards:
 class Trial(Player):
     """GRPOTrainer with the plan's order, warm-up and weight decay; everything else is TRL's."""
 
-    def __init__(self, run: dict[str, Any], **given: Any) -> None:
+    def __init__(self, run: dict[str, Any], **arguments: Any) -> None:
         self.run = run
         self.generating_seconds = 0.0
-        super().__init__(**given)
+        super().__init__(**arguments)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Rise to the rate within the warm-up, whose first update has a rate already, and stay."""
@@ -107,7 +107,7 @@ class Trial(Player):
         """Have the trial's own rate, also where a checkpoint brought that which it was made with."""
         scheduler = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)
         rate = self.args.learning_rate
-        if scheduler is None or all(each == rate for each in scheduler.base_lrs):
+        if scheduler is None or all(base == rate for base in scheduler.base_lrs):
             return
         scheduler.base_lrs = [rate for _ in scheduler.base_lrs]
         for group, share in zip(self.optimizer.param_groups, scheduler.lr_lambdas, strict=True):
@@ -160,12 +160,12 @@ def rehearsed(run: dict[str, Any]) -> None:
 
 def playing(run: dict[str, Any], problems: list[Any]) -> dict[str, Any]:
     """Return the tools and the environment that there are."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if run["tools"]:
-        found["tools"] = [load_reference("tools", each) for each in run["tools"]]
+        arguments["tools"] = [load_reference("tools", tool) for tool in run["tools"]]
     if run["environment"]:
-        found["environment_factory"] = with_fields(load_reference("environment", run["environment"]), problems)
-    return found
+        arguments["environment_factory"] = with_fields(load_reference("environment", run["environment"]), problems)
+    return arguments
 
 
 def tokenizer_of(run: dict[str, Any]) -> Any:
@@ -187,7 +187,7 @@ def built(run: dict[str, Any]) -> Trial:
     model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32)
     model.generation_config.eos_token_id = run["end_id"]
     rewards = Rewards(run, judge, tokenizer)
-    asked = [turns_of(problem.prompt) if run["chat"] else problem.prompt for problem in judge.problems]
+    prompts = [turns_of(problem.prompt) if run["chat"] else problem.prompt for problem in judge.problems]
     train = range(run["train_problems"])
     trainer = Trial(
         run,
@@ -195,13 +195,13 @@ def built(run: dict[str, Any]) -> Trial:
         peft_config=adapters(run),
         args=settings,
         reward_funcs=[rewards.reward, rewards.pass_rate],
-        train_dataset=Dataset.from_dict({"prompt": [asked[index] for index in train], "number": list(train)}),
+        train_dataset=Dataset.from_dict({"prompt": [prompts[index] for index in train], "number": list(train)}),
         processing_class=tokenizer,
         **playing(run, judge.problems),
     )
     rewards.trainer = trainer
     trainer.remove_callback(PrinterCallback)  # callback.py writes what it would print
-    trainer.add_callback(RlplanCallback(run, trainer, asked[run["train_problems"] :], rewards.scores))
+    trainer.add_callback(RlplanCallback(run, trainer, prompts[run["train_problems"] :], rewards.scores))
     return trainer
 
 
@@ -232,7 +232,7 @@ def main() -> None:
         trainer = built(run)
     except (ValueError, TypeError, ImportError, OSError) as error:
         _refuse("input", error)
-    follower = next(each for each in trainer.callback_handler.callbacks if isinstance(each, RlplanCallback))
+    follower = next(callback for callback in trainer.callback_handler.callbacks if isinstance(callback, RlplanCallback))
     checkpoint = run["checkpoint"]
     try:
         if checkpoint is not None:

@@ -336,8 +336,8 @@ class VerlDriver(Rehearsed[VerlJob]):
     def files(self, job: VerlJob) -> dict[str, str]:
         """Return every file, with the advantages and the order of the prompts."""
         rows = open_stream(job.config, job.task).take(max(_ROWS, len(job.task.train)))
-        own = {"advantage.json": json.dumps(job.advantage.model_dump()), "order.json": json.dumps(rows)}
-        return super().files(job) | own
+        files = {"advantage.json": json.dumps(job.advantage.model_dump()), "order.json": json.dumps(rows)}
+        return super().files(job) | files
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[VerlLog]:
         """Return the file of its file logger, and beside it the answers of its validations."""

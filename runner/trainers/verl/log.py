@@ -37,15 +37,15 @@ class VerlLog:
 
     def read(self) -> list[Reading]:
         """Return what is new; it opens the file when everything has been started."""
-        found = []
+        readings = []
         if not self._began and self._path.exists():
             self._began = True
-            found.append(Reading(self._from_step))
+            readings.append(Reading(self._from_step))
         if self._waited_for is not None and (error := self._error(self._waited_for)) is not None:
             waited = self._waited_for * self._updates
-            found.append(Reading(waited, score_standard_error=error, whole=True))
+            readings.append(Reading(waited, score_standard_error=error, whole=True))
             self._waited_for = None
-        return found + [each for line in self._lines.new() for each in self._meaning(line)]
+        return readings + [reading for line in self._lines.new() for reading in self._meaning(line)]
 
     def _meaning(self, line: str) -> list[Reading]:
         record = verl_values(line)

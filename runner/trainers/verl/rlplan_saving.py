@@ -53,6 +53,6 @@ def in_turn(has_enough: Any) -> Any:
     return ready
 
 
-for each in (PPOTrainerSync, PPOTrainerSeparateAsync):
-    each.on_step_end = saving(each.on_step_end)
+for trainer_class in (PPOTrainerSync, PPOTrainerSeparateAsync):
+    trainer_class.on_step_end = saving(trainer_class.on_step_end)
 ReplayBufferAsync._has_enough_samples = in_turn(ReplayBufferAsync._has_enough_samples)

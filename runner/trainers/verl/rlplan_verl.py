@@ -26,7 +26,7 @@ def advantages(
     rewards = token_level_rewards.sum(dim=-1)
     centred, deviation = torch.zeros_like(rewards), torch.ones_like(rewards)
     for name in dict.fromkeys(index):
-        rows = torch.tensor([each == name for each in index], device=rewards.device)
+        rows = torch.tensor([other == name for other in index], device=rewards.device)
         group = rewards[rows]
         if group.max() == group.min():
             continue

@@ -17,7 +17,7 @@ TOOLS = ("tools_kwargs", "interaction_kwargs")  # fields of a problem that its a
 
 def rows() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the problems to train on and those to validate on, as verl takes them."""
-    given = json.loads(Path("reward.json").read_text(encoding="utf-8"))
+    settings = json.loads(Path("reward.json").read_text(encoding="utf-8"))
     order = json.loads(Path("order.json").read_text(encoding="utf-8"))
     problems = [json.loads(line) for line in Path("problems.jsonl").read_text(encoding="utf-8").splitlines()]
     made = []
@@ -25,10 +25,10 @@ def rows() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         prompt = problem["prompt"]
         chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         truth = {"style": "rule", "ground_truth": problem["answer"]}
-        own = problem.get("extra") or {}
-        extra = {name: own[name] for name in TOOLS if name in own} | {"number": number, "index": number}
+        extra_info = problem.get("extra") or {}
+        extra = {name: extra_info[name] for name in TOOLS if name in extra_info} | {"number": number, "index": number}
         made.append({"data_source": SOURCE, "prompt": chat, "reward_model": truth, "extra_info": extra})
-    train = given["train_problems"]
+    train = settings["train_problems"]
     return [made[number] for number in order], made[train:]
 
 
@@ -49,7 +49,9 @@ def composed(overrides: list[str]) -> Any:
 
     folder = Path(verl.__file__).parent / "trainer" / "config"
     with initialize_config_dir(config_dir=str(folder), version_base=None):
-        return compose("ppo_trainer", overrides=[each for each in overrides if not each.startswith("hydra.")])
+        return compose(
+            "ppo_trainer", overrides=[override for override in overrides if not override.startswith("hydra.")]
+        )
 
 
 def refused(overrides: list[str]) -> list[str]:
@@ -67,7 +69,7 @@ def refused(overrides: list[str]) -> list[str]:
     except (HydraException, OmegaConfBaseException, AssertionError, ValueError, TypeError, KeyError) as error:
         return [" ".join(str(error).split())]
     actor = config.actor_rollout_ref.actor
-    named = {
+    tables = {
         "actor_rollout_ref.actor.policy_loss.loss_mode": (actor.policy_loss.loss_mode, core_algos.POLICY_LOSS_REGISTRY),
         "algorithm.adv_estimator": (config.algorithm.adv_estimator, core_algos.ADV_ESTIMATOR_REGISTRY),
         "reward.reward_manager.name": (config.reward.reward_manager.name, registry.REWARD_MANAGER),
@@ -75,9 +77,9 @@ def refused(overrides: list[str]) -> list[str]:
         "actor_rollout_ref.rollout.name": (config.actor_rollout_ref.rollout.name, ("vllm", "sglang", "trtllm")),
     }
     refusals = [
-        f"{key} = {name}: it has {', '.join(map(str, known))}"
-        for key, (name, known) in named.items()
-        if name not in known
+        f"{key} = {name}: it has {', '.join(map(str, names))}"
+        for key, (name, names) in tables.items()
+        if name not in names
     ]
     if actor.ppo_mini_batch_size > config.data.train_batch_size:  # which it looks at without dynamic batches only
         refusals.append(f"ppo_mini_batch_size = {actor.ppo_mini_batch_size} prompts of {config.data.train_batch_size}")
