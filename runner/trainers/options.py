@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
@@ -22,6 +23,14 @@ class Options(Section):
     settings: dict[str, Any] = Field({}, description="further keys of its own, which must not be ours")
 
 
+class PassOptions(Options):
+    """[trainer.options] of a trainer whose passes have a number of rollouts."""
+
+    rollouts_per_pass: Count | None = Field(
+        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
+    )
+
+
 class SplitOptions(Options):
     """[trainer.options] of a trainer that may train on some GPUs while it generates on others."""
 
@@ -30,14 +39,11 @@ class SplitOptions(Options):
     )
 
 
-class HorizonOptions(Options):
+class HorizonOptions(PassOptions):
     """[trainer.options] of a trainer whose data are as long as any trial may become, with vLLM."""
 
     horizon_steps: Count = Field(
         2000, description="updates that its data last for: no trial goes further, and all have the same"
-    )
-    rollouts_per_pass: Count | None = Field(
-        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
     )
     vllm_gpus: int = Field(
         0, ge=0, description="GPUs of vLLM alone; 0: it shares all, or has what the price says with a bound"
@@ -107,3 +113,18 @@ def require_within(config: TrialConfig, attempt: Attempt, options: Any) -> None:
             f"step {attempt.to_step} lies beyond [trainer.options] horizon_steps = {options.horizon_steps}, for which "
             f"the data of {config.driven_by.name} are made: give the next sweep longer ones"
         )
+
+
+def absolute_reference(option: str, text: str) -> str:
+    """Return a name that the trainer's own environment can load, where a file's is absolute."""
+    place, _, name = text.rpartition(":")
+    if not place or not name.isidentifier():
+        raise InputError(
+            f"[trainer.options] {option} = '{text}': give it as package.module:name or path/to/file.py:name"
+        )
+    file = Path(place).expanduser().absolute()
+    if not place.endswith(".py"):
+        return text
+    if not file.is_file():
+        raise InputError(f"[trainer.options] {option} = '{text}': there is no file {file}")
+    return f"{file}:{name}"

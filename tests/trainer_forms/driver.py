@@ -15,7 +15,7 @@ from runner.trainers.job import validation_steps
 from runner.trainers.launch import in_own_ray
 from runner.trainers.prime_rl.log import metrics_of
 from runner.trainers.standin.driver import StandinDriver, StandinOptions
-from runner.trainers.verl.log import scores_folder
+from runner.trainers.verl.job import scores_folder
 
 
 class FormOptions(BaseModel, extra="forbid"):

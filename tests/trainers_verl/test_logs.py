@@ -9,7 +9,7 @@ import pytest
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils.tracking import FileLogger
 
-from runner.trainers.verl.log import VerlLog
+from runner.trainers.verl.job import VerlLog
 from tests.runner.trainers.standins import attempt
 from tests.trainers_verl.trials import trial
 

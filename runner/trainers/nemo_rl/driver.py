@@ -16,23 +16,19 @@ from budgets.errors import InputError
 from budgets.memory import CHUNKED, WHOLE
 from budgets.memory_plan import Means, MemoryPlan
 from planner.recipes.schema import Recipe
-from planner.tables import Count
 from runner.ports.task import Prompt, Task, turns_of
 from runner.ports.trial import Machine
 from runner.trainers.base import Driver, Keys, Layout, ScriptForm
 from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.job import Job
 from runner.trainers.keys import OMIT
-from runner.trainers.options import SplitOptions
+from runner.trainers.options import PassOptions, SplitOptions
 
 
-class NemoRlOptions(SplitOptions):
+class NemoRlOptions(SplitOptions, PassOptions):
     """[trainer.options] of NeMo-RL."""
 
     checkout: str = Field(description="the folder of NeMo-RL's repository, whose examples/run_grpo.py is started")
-    rollouts_per_pass: Count | None = Field(
-        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
-    )
 
 
 class NemoRlJob(Job):
@@ -40,19 +36,20 @@ class NemoRlJob(Job):
 
     def take_own(self) -> None:
         """Take what NeMo-RL alone needs."""
-        self.system = system_message(self.task)
+        systems = {messages_of(problem.prompt)[0] for problem in (*self.task.train, *self.task.validation)}
+        if len(systems) > 1:
+            raise InputError(
+                "prompts with several system messages, or some, with --trainer nemo-rl: it has one for all"
+            )
+        (self.system,) = systems
         self.checkout = str(Path(self.options.checkout).expanduser())
-        self.rise = {
-            "start_factor": 1 / max(1, self.warmup_batches),
-            "end_factor": 1.0,
-            "total_iters": max(1, self.warmup_batches - 1),
-        }
-        self.constant = {"name": "torch.optim.lr_scheduler.ConstantLR", "kwargs": {"factor": 1.0, "total_iters": 1}}
-        self.rising = [
-            {"name": "torch.optim.lr_scheduler.LinearLR", "kwargs": self.rise},
-            self.constant,
-            {"milestones": [self.warmup_batches]},
-        ]
+        batches = self.warmup_batches  # the scheduler goes on once for a batch
+        constant = {"name": "torch.optim.lr_scheduler.ConstantLR", "kwargs": {"factor": 1.0, "total_iters": 1}}
+        self.scheduler: list[dict[str, Any]] = [constant, {"milestones": []}]
+        if batches > 1:
+            rise = {"start_factor": 1 / batches, "end_factor": 1.0, "total_iters": batches - 1}
+            linear = {"name": "torch.optim.lr_scheduler.LinearLR", "kwargs": rise}
+            self.scheduler = [linear, constant, {"milestones": [batches]}]
 
 
 class NemoRlDriver(Driver[NemoRlJob]):
@@ -123,8 +120,9 @@ class NemoRlDriver(Driver[NemoRlJob]):
                 "dtensor_cfg.lora_cfg.enabled": True if machine.lora_rank else OMIT,
                 "dtensor_cfg.lora_cfg.dim": machine.lora_rank or OMIT,
                 "dtensor_cfg.lora_cfg.alpha": machine.lora_alpha if machine.lora_rank else OMIT,
-                # Which it asserts
-                "dtensor_cfg.lora_cfg.use_triton": job.plan.width == 1 if machine.lora_rank else OMIT,
+                "dtensor_cfg.lora_cfg.use_triton": job.plan.width == 1
+                if machine.lora_rank
+                else OMIT,  # it asserts that
                 "train_micro_batch_size": job.passes,
                 "max_total_sequence_length": job.max_tokens,
                 "precision": machine.weights,
@@ -141,8 +139,7 @@ class NemoRlDriver(Driver[NemoRlJob]):
                 "optimizer.kwargs.betas": [optimizer.beta1, optimizer.beta2],
                 "optimizer.kwargs.eps": optimizer.epsilon,
                 "optimizer.kwargs.weight_decay": optimizer.weight_decay,
-                # It goes on once for a batch
-                "scheduler": job.rising if job.warmup_batches > 1 else [job.constant, {"milestones": []}],
+                "scheduler": job.scheduler,
                 "max_grad_norm": optimizer.clip_norm or 1e9,
             },
             "data": {
@@ -151,16 +148,8 @@ class NemoRlDriver(Driver[NemoRlJob]):
                 "default.system_prompt_file": None if job.system is None else job.folder + "/system.txt",
                 "default.processor": "math_hf_data_processor",
                 "default.env_name": "rlplan",  # as it is registered by start.py
-                "train.dataset_name": "ResponseDataset",
-                "train.data_path": f"{job.folder}/train.jsonl",
-                "train.split_validation_size": 0,
-                "train.input_key": "input",
-                "train.output_key": "output",
-                "validation.dataset_name": "ResponseDataset",
-                "validation.data_path": f"{job.folder}/validation.jsonl",
-                "validation.split_validation_size": 0,
-                "validation.input_key": "input",
-                "validation.output_key": "output",
+                **dataset(job, "train"),
+                **dataset(job, "validation"),
             },
             "loss_fn": {
                 "ratio_clip_min": job.clip_low,
@@ -207,6 +196,7 @@ class NemoRlDriver(Driver[NemoRlJob]):
 
     def memory(self, job: NemoRlJob, plan: MemoryPlan) -> Keys:
         """Return the keys by which it fits its GPUs."""
+        padded = math.ceil(plan.tokens / (64 * plan.width)) * 64 * plan.width
         return {
             "policy": {
                 "dtensor_cfg.activation_checkpointing": True,
@@ -215,9 +205,8 @@ class NemoRlDriver(Driver[NemoRlJob]):
                 # As its grpo-math-qwen3-30ba3b-megatron-tp4-32k.yaml
                 "logprob_chunk_size": 2048 if plan.head < WHOLE else None,
                 "sequence_packing.enabled": True,
-                # What it pads to
-                "sequence_packing.train_mb_tokens": math.ceil(plan.tokens / (64 * plan.width)) * 64 * plan.width,
-                "sequence_packing.logprob_mb_tokens": math.ceil(plan.tokens / (64 * plan.width)) * 64 * plan.width,
+                "sequence_packing.train_mb_tokens": padded,
+                "sequence_packing.logprob_mb_tokens": padded,
                 "generation.vllm_cfg.tensor_parallel_size": plan.engine_gpus,
                 "generation.vllm_cfg.gpu_memory_utilization": plan.engine_share,
             }
@@ -229,29 +218,26 @@ class NemoRlDriver(Driver[NemoRlJob]):
 
     def refusals(self, job: NemoRlJob) -> Iterator[str]:
         """Yield what of a job it cannot run, and what to do instead."""
-        schedule = job.schedule
+        bound = job.schedule.staleness_bound
         if (job.validation_temperature, job.validation_top_p) != (job.temperature, job.top_p):
             yield (
                 "[task] validation_temperature or validation_top_p with --trainer nemo-rl: it samples a "
                 "validation as it does the training; leave both out"
             )
-        if len(job.task.train) < job.prompts_per_batch * job.updates:
+        if (problems := len(job.task.train)) < (prompts := job.prompts_per_batch * job.updates):
             yield (
-                f"{len(job.task.train)} training problems with --trainer nemo-rl: a batch of "
-                f"{job.prompts_per_batch * job.updates} prompts is drawn without repeating any, so at least "
-                "as many are needed"
+                f"{problems} training problems with --trainer nemo-rl: a batch of {prompts} prompts is drawn without "
+                "repeating any, so at least as many are needed"
             )
         if job.asynchronous and job.refills:
             yield (
-                "filters.zero_variance = 'refill' and schedule.staleness_bound = "
-                f"{schedule.staleness_bound} with --trainer nemo-rl: its asynchronous training has no "
-                "dynamic sampling; set 'keep', or staleness_bound = 0"
+                f"filters.zero_variance = 'refill' and schedule.staleness_bound = {bound} with --trainer nemo-rl: its "
+                "asynchronous training has no dynamic sampling; set 'keep', or staleness_bound = 0"
             )
         if job.asynchronous and job.overlong > 0:
             yield (
-                f"rewards.overlong_share = {job.rewards.overlong_share:g} and schedule.staleness_bound = "
-                f"{schedule.staleness_bound} with --trainer nemo-rl: its asynchronous training shapes no "
-                "rewards; set 0, or staleness_bound = 0"
+                f"rewards.overlong_share = {job.rewards.overlong_share:g} and schedule.staleness_bound = {bound} with "
+                "--trainer nemo-rl: its asynchronous training shapes no rewards; set 0, or staleness_bound = 0"
             )
 
     def aggregation(self, recipe: Recipe) -> str | None:
@@ -293,26 +279,21 @@ class NemoRlDriver(Driver[NemoRlJob]):
 
     def prompt(self, task: Task, prompt: Prompt) -> Any:
         """Return what the user says."""
-        return text_of(prompt)
+        return messages_of(prompt)[1]
 
 
-def system_message(task: Task) -> str | None:
-    """Return the system message of all prompts; InputError for several, and for prompts of several turns."""
-    systems: set[str | None] = set()
-    for problem in (*task.train, *task.validation):
-        text_of(problem.prompt)
-        systems.add(next((turn["content"] for turn in turns_of(problem.prompt) if turn["role"] == "system"), None))
-    if len(systems) > 1:
-        raise InputError("prompts with several system messages, or some, with --trainer nemo-rl: it has one for all")
-    return systems.pop()
-
-
-def text_of(prompt: Prompt) -> str:
-    """Return what the user says; NeMo-RL's data processor takes one message, after a system message for all."""
-    messages = turns_of(prompt)
-    if [message["role"] for message in messages if message["role"] != "system"] != ["user"]:
+def messages_of(prompt: Prompt) -> tuple[str | None, str]:
+    """Return the system message and the user's; NeMo-RL's data processor takes one, after a system message for all."""
+    turns = turns_of(prompt)
+    if [turn["role"] for turn in turns if turn["role"] != "system"] != ["user"]:
         raise InputError("prompts of several turns with --trainer nemo-rl: its data processor takes one message")
-    return messages[-1]["content"]
+    return next((turn["content"] for turn in turns if turn["role"] == "system"), None), turns[-1]["content"]
+
+
+def dataset(job: NemoRlJob, split: str) -> Keys:
+    """Return the keys of a data file of a job."""
+    keys = {"dataset_name": "ResponseDataset", "data_path": f"{job.folder}/{split}.jsonl", "split_validation_size": 0}
+    return {f"{split}.{key}": value for key, value in {**keys, "input_key": "input", "output_key": "output"}.items()}
 
 
 DRIVER = NemoRlDriver()

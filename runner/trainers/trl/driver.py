@@ -13,7 +13,7 @@ from budgets.errors import InputError
 from budgets.memory import FUSED
 from budgets.memory_plan import Means, MemoryPlan
 from planner.recipes.schema import Recipe
-from planner.tables import Count, Positive
+from planner.tables import Positive
 from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
@@ -22,7 +22,7 @@ from runner.trainers.driver import Attempt
 from runner.trainers.job import Job
 from runner.trainers.keys import OMIT
 from runner.trainers.launch import meeting_port
-from runner.trainers.options import Options
+from runner.trainers.options import PassOptions, absolute_reference
 from runner.trainers.trainer_process import MARK
 from runner.training.components import prompt_pass_rates
 
@@ -31,13 +31,10 @@ _LOSSES = {"cispo": "cispo", "soft": "sapo", "gamma": "vespo"}
 _AVERAGED = {"sample": "grpo", "token": "dapo", "constant": "dr_grpo", "sum": "luspo"}
 
 
-class TrlOptions(Options):
+class TrlOptions(PassOptions):
     """[trainer.options] of TRL."""
 
     hold: bool = Field(True, description="wait at a segment's end with the model in memory; false: save and end")
-    rollouts_per_pass: Count | None = Field(
-        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
-    )
     accelerate: str | None = Field(None, description="accelerate's configuration file; else FSDP2 on several GPUs")
     vllm_memory: Positive | None = Field(None, description="share of a GPU that vLLM takes; else by what is there")
     environment: str | None = Field(
@@ -51,25 +48,18 @@ class TrlJob(Job):
 
     def take_own(self) -> None:
         """Take what TRL alone needs."""
-        options, checkpoint, driven_by = self.options, self.attempt.checkpoint, self.config.driven_by
+        options, checkpoint = self.options, self.attempt.checkpoint
         accelerate = None if options.accelerate is None else Path(options.accelerate).expanduser().absolute()
         if accelerate is not None and not accelerate.is_file():
             raise InputError(f"[trainer.options] accelerate = '{options.accelerate}': there is no file {accelerate}")
-        mark = checkpoint and json.loads((checkpoint / MARK).read_text(encoding="utf-8"))
-        self.hosts, self.port = self.attempt.hosts, meeting_port(self.attempt)
-        self.threads = int(driven_by.environment.get("OMP_NUM_THREADS", self.machine.threads))
         self.accelerate = accelerate and str(accelerate)
-        self.pass_rates = prompt_pass_rates(self.config, self.task)
-        self.saved_length = mark and mark["response_tokens"]
-        self.environment = options.environment and _reference("environment", options.environment)
-        self.tools = [_reference("tools", tool) for tool in options.tools or ()]
-        self.prompt_length = self.config.task.prompt_length
+        saved = checkpoint and json.loads((checkpoint / MARK).read_text(encoding="utf-8"))
+        self.saved_length = saved and saved["response_tokens"]
+        self.environment = options.environment and absolute_reference("environment", options.environment)
+        self.tools = [absolute_reference("tools", tool) for tool in options.tools or ()]
         self.on_gpu = self.machine.device != "cpu"
         self.by_vllm = self.machine.engine == "vllm"
-        self.ratio_clip = self.objective.clip not in _LOSSES
-        self.cispo = self.objective.clip == "cispo"
-        self.soft = self.objective.clip == "soft"
-        self.tooled = bool(self.options.environment or self.options.tools)
+        self.tooled = bool(options.environment or options.tools)
 
 
 class TrlDriver(Rehearsed[TrlJob]):
@@ -89,10 +79,7 @@ class TrlDriver(Rehearsed[TrlJob]):
         "runner/trainers/trl/callback.py",
         "runner/trainers/trl/rollouts.py",
     )
-    layout = Layout(
-        pattern="checkpoint-{step}",
-        mark="complete.json",  # which callback.py writes
-    )
+    layout = Layout("checkpoint-{step}", mark="complete.json")  # which callback.py writes
     refuses: ClassVar[Mapping[str, str]] = {
         "machine.compile": "set torch_compile in [trainer.options.settings] instead"
     }
@@ -114,6 +101,7 @@ class TrlDriver(Rehearsed[TrlJob]):
     def keys(self, job: TrlJob) -> Keys:
         """Return the keys that rlplan decides."""
         objective, optimizer, machine = job.objective, job.optimizer, job.machine
+        by_ratio, cispo, soft = objective.clip not in _LOSSES, objective.clip == "cispo", objective.clip == "soft"
         return {
             "output_dir": ".",
             "seed": job.seed,
@@ -138,12 +126,11 @@ class TrlDriver(Rehearsed[TrlJob]):
             "eval_strategy": "no",
             "run_name": job.trial,
             "disable_tqdm": True,
-            "loss_type": _AVERAGED[objective.aggregation] if job.ratio_clip else _LOSSES[objective.clip],
-            "epsilon": job.clip_low if job.ratio_clip else 0.0 if job.cispo else OMIT,
-            # It caps CISPO's ratio itself
-            "epsilon_high": job.clip_high if job.ratio_clip else 1 + job.clip_high if job.cispo else OMIT,
-            "sapo_temperature_pos": objective.soft_positive if job.soft else OMIT,
-            "sapo_temperature_neg": objective.soft_negative if job.soft else OMIT,
+            "loss_type": _AVERAGED[objective.aggregation] if by_ratio else _LOSSES[objective.clip],
+            "epsilon": job.clip_low if by_ratio else 0.0 if cispo else OMIT,
+            "epsilon_high": job.clip_high if by_ratio else 1 + job.clip_high if cispo else OMIT,  # which caps the ratio
+            "sapo_temperature_pos": objective.soft_positive if soft else OMIT,
+            "sapo_temperature_neg": objective.soft_negative if soft else OMIT,
             "scale_rewards": job.advantage.scale,
             "importance_sampling_level": objective.ratio,
             "beta": objective.kl,
@@ -187,12 +174,12 @@ class TrlDriver(Rehearsed[TrlJob]):
             "checkpoint": job.checkpoint,
             "response_tokens": job.saved_length,
             "hold": job.options.hold,
-            "threads": job.threads,
+            "threads": int(job.config.driven_by.environment.get("OMP_NUM_THREADS", machine.threads)),
             "launch": {
                 "processes": machine.gpus,
-                "machines": len(job.hosts),
-                "head": job.hosts[0],
-                "port": job.port,
+                "machines": len(job.attempt.hosts),
+                "head": job.attempt.hosts[0],
+                "port": meeting_port(job.attempt),
                 "accelerate": job.accelerate,
                 "mixed_precision": "bf16" if machine.weights == "bfloat16" else "no",
                 "fsdp_offload": job.plan.offload if machine.gpus > 1 else None,
@@ -203,7 +190,7 @@ class TrlDriver(Rehearsed[TrlJob]):
             "tools": job.tools,
             "chat_template": job.chat_template,
             "train_problems": len(job.task.train),
-            "pass_rates": job.pass_rates,
+            "pass_rates": prompt_pass_rates(job.config, job.task),
             "seed": job.seed,
             "prompts_per_batch": job.prompts_per_batch,
             "rollouts_per_step": job.rollouts_per_step,
@@ -240,10 +227,10 @@ class TrlDriver(Rehearsed[TrlJob]):
             )
         if job.tooled and not job.has_chat:
             yield (
-                f"[trainer.options] environment or tools with {job.model}, which has no chat template: TRL "
-                "calls tools in chats. Take a model that has one"
+                f"[trainer.options] environment or tools with {job.model}, which has no chat template: TRL calls tools "
+                "in chats. Take a model that has one"
             )
-        if job.tooled and not job.prompt_length:
+        if job.tooled and not job.config.task.prompt_length:
             yield (
                 "[trainer.options] environment or tools need [task] prompt_length: the most tokens of a "
                 "prompt with the tools' descriptions and with what `reset` adds"
@@ -283,8 +270,7 @@ class TrlDriver(Rehearsed[TrlJob]):
                 instead="group",
                 when=recipe.advantage.scale == "batch",
             ),
-            # Groups without a gradient may be dropped; refilling would generate others
-            "filters.zero_variance": Deviation(
+            "filters.zero_variance": Deviation(  # refilling would generate others
                 "but it keeps every group", instead="keep", near=recipe.filters.zero_variance == "drop"
             ),
         }
@@ -304,21 +290,6 @@ class TrlDriver(Rehearsed[TrlJob]):
         alone = job.options.accelerate is None
         means = replace(self.means, offloads=machine.gpus > 1 and alone)  # a single GPU cannot offload its optimizer
         return self.fitted(job, settings, means, 1 if job.tooled else None, required=alone)
-
-
-def _reference(option: str, text: str) -> str:
-    """Return a name that TRL's own environment can load, where a file's is absolute."""
-    place, _, name = text.rpartition(":")
-    if not place or not name.isidentifier():
-        raise InputError(
-            f"[trainer.options] {option} = '{text}': give it as package.module:name or path/to/file.py:name"
-        )
-    file = Path(place).expanduser().absolute()
-    if not place.endswith(".py"):
-        return text
-    if not file.is_file():
-        raise InputError(f"[trainer.options] {option} = '{text}': there is no file {file}")
-    return f"{file}:{name}"
 
 
 DRIVER = TrlDriver()

@@ -7,27 +7,19 @@ rlplan_saving.py has each batch be the oldest, so that none is further behind.
 
 import json
 import math
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from typing import ClassVar
 
 from budgets.memory import FUSED, WHOLE
 from budgets.memory_plan import Means, MemoryPlan
 from planner.recipes.schema import Recipe
-from planner.tables import Count, Positive
-from runner.machine import cpu_cores
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
 from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.driver import Attempt
-from runner.trainers.in_own_ray import gpus_here
-from runner.trainers.job import Job
 from runner.trainers.keys import OMIT
-from runner.trainers.options import SplitOptions, require_chat
-from runner.trainers.verl.log import VerlLog, scored_steps
+from runner.trainers.verl.job import VerlJob, VerlLog, VerlOptions
 from runner.training.components import open_stream
 
 _LOSSES = {"ppo": "vanilla", "none": "vanilla", "cispo": "cispo", "soft": "sapo"}
@@ -38,36 +30,7 @@ _AVERAGES = {
     "sum": "seq-mean-token-sum",
 }
 
-TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
-
-
-class VerlOptions(SplitOptions):
-    """[trainer.options] of verl."""
-
-    rollout: Literal["vllm", "sglang", "trtllm"] = Field("vllm", description="whose servers generate")
-    strategy: Literal["fsdp", "fsdp2"] = Field("fsdp2", description="how the model is spread over the GPUs")
-    tensor_parallel: Count | None = Field(None, description="GPUs of an engine's copy of the model; else by the memory")
-    rollout_memory: Positive | None = Field(None, description="share of a GPU that engines take; else by what is there")
-    save_steps: Count | None = Field(None, description="updates between saves; else by [trainer] save_seconds")
-
-
-class VerlJob(Job):
-    """What verl is to do."""
-
-    def take_own(self) -> None:
-        """Take what verl alone needs."""
-        if not (self.embedded or self.chat_template or TEMPLATE in self.options.settings):
-            instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
-            require_chat(self.task, "verl", instead)
-        from_step = self.attempt.from_step
-        self.helpers = helpers(self.machine)
-        self.draws = zlib.crc32(f"{self.seed}/{from_step}".encode()) >> 1  # a resumed run does not draw the same again
-        self.scored = from_step > 0 and from_step in scored_steps(self.config, self.attempt)
-        self.corrects = self.objective.truncated_importance is not None and self.objective.against != "sampler"
-        self.engine_gpus_per_node = (
-            min(self.generators, self.gpus_per_node) if self.asynchronous else self.gpus_per_node
-        )
 
 
 class VerlDriver(Rehearsed[VerlJob]):
@@ -77,13 +40,11 @@ class VerlDriver(Rehearsed[VerlJob]):
     form = "hydra"
     job_type, Options = VerlJob, VerlOptions
     rehearses = ("start.py", "check")
-    own_ray = counts_batches = saves_on_request = True
+    own_ray = counts_batches = saves_on_request = writes_tracker = turns = True
     asynchronous = "by staleness"
     equal_shares = False
     programs = ("start.py", "reward.py", "rlplan_verl.py", "rlplan_saving.py")  # the last two verl imports
     keys_file = "overrides.json"
-    writes_tracker = True
-    turns = True
     layout = Layout(
         pattern="checkpoints/global_step_{step}",
         tracker="checkpoints/latest_checkpointed_iteration.txt",
@@ -120,8 +81,7 @@ class VerlDriver(Rehearsed[VerlJob]):
         share, options, apart = job.share, job.options, job.asynchronous
         return {
             "actor_rollout_ref": {
-                # Else engines stay on the GPUs that train too
-                "hybrid_engine": False if apart else OMIT,
+                "hybrid_engine": False if apart else OMIT,  # else engines stay on the GPUs that train too
                 "model.path": job.model,
                 "model.tokenizer_path": job.tokenizer,
                 "model.custom_chat_template": job.chat_template or OMIT,
@@ -152,8 +112,7 @@ class VerlDriver(Rehearsed[VerlJob]):
                 "actor.calculate_entropy": True,
                 "actor.optim.optimizer": "AdamW",
                 "actor.optim.lr": job.learning_rate,
-                # As constant with a least share of 1; its `constant` begins with a rate of 0
-                "actor.optim.lr_scheduler_type": "cosine",
+                "actor.optim.lr_scheduler_type": "cosine",  # its `constant` begins with a rate of 0
                 "actor.optim.min_lr_ratio": 1.0,
                 "actor.optim.zero_indexed_step": False,
                 "actor.optim.lr_warmup_steps": job.warmup_batches,
@@ -167,8 +126,7 @@ class VerlDriver(Rehearsed[VerlJob]):
                 "rollout.temperature": job.temperature,
                 "rollout.top_p": job.top_p,
                 "rollout.top_k": -1,
-                # Engines get the adapters alone: ppo_lora.rst
-                "rollout.load_format": "safetensors" if machine.lora_rank else OMIT,
+                "rollout.load_format": "safetensors" if machine.lora_rank else OMIT,  # ppo_lora.rst: adapters alone
                 "rollout.seed": job.draws,
                 "rollout.dtype": machine.weights,
                 "rollout.tensor_model_parallel_size": job.plan.engine_gpus,
@@ -176,8 +134,7 @@ class VerlDriver(Rehearsed[VerlJob]):
                 "rollout.calculate_log_probs": True,
                 "rollout.nnodes": share.engine_nodes if apart else OMIT,
                 "rollout.n_gpus_per_node": share.engine_gpus_per_node if apart else OMIT,
-                # Which needs cupy
-                "rollout.checkpoint_engine.backend": "nccl" if apart else OMIT,
+                "rollout.checkpoint_engine.backend": "nccl" if apart else OMIT,  # which needs cupy
                 "rollout.val_kwargs.n": job.validation.samples,
                 "rollout.val_kwargs.temperature": job.validation_temperature,
                 "rollout.val_kwargs.do_sample": job.validation_temperature > 0,
@@ -195,13 +152,15 @@ class VerlDriver(Rehearsed[VerlJob]):
             },
             "critic.enable": False,
             "reward": {"reward_manager.name": "dapo", "custom_reward_function.path": f"{job.folder}/reward.py"},
-            "+reward": {
-                "reward_kwargs.max_resp_len": job.max_response_tokens if job.overlong else OMIT,
-                "reward_kwargs.overlong_buffer_cfg.enable": True if job.overlong else OMIT,
-                "reward_kwargs.overlong_buffer_cfg.len": job.overlong or OMIT,
-                "reward_kwargs.overlong_buffer_cfg.penalty_factor": 1.0 if job.overlong else OMIT,
-                "reward_kwargs.overlong_buffer_cfg.log": False if job.overlong else OMIT,
-            },
+            "+reward.reward_kwargs": {
+                "max_resp_len": job.max_response_tokens,
+                "overlong_buffer_cfg.enable": True,
+                "overlong_buffer_cfg.len": job.overlong,
+                "overlong_buffer_cfg.penalty_factor": 1.0,
+                "overlong_buffer_cfg.log": False,
+            }
+            if job.overlong
+            else {},
             "data": {
                 "train_files": f"{job.folder}/train.parquet",
                 "val_files": f"{job.folder}/validation.parquet",
@@ -215,11 +174,11 @@ class VerlDriver(Rehearsed[VerlJob]):
             "trainer": {
                 "use_v1": True,
                 "v1.trainer_mode": "separate_async" if apart else "sync",
-                # Updates between two hand-overs of the weights
-                "v1.separate_async.parameter_sync_step": 1 if apart else OMIT,
+                "v1.separate_async.parameter_sync_step": 1 if apart else OMIT,  # updates between hand-overs of weights
                 "v1.separate_async.num_warmup_batches": schedule.staleness_bound or OMIT,
-                # Its 1 is no update behind
-                "v1.sampler.max_off_policy_threshold": schedule.staleness_bound + 1 if apart else OMIT,
+                "v1.sampler.max_off_policy_threshold": schedule.staleness_bound + 1
+                if apart
+                else OMIT,  # 1: none behind
                 "nnodes": share.nodes,
                 "n_gpus_per_node": share.gpus_per_node,
                 "total_training_steps": job.to_step,
@@ -239,13 +198,12 @@ class VerlDriver(Rehearsed[VerlJob]):
 
     def free(self, job: VerlJob) -> Keys:
         """Return keys that the user's own settings may change."""
+        ahead = job.schedule.staleness_bound + 1
         return {
             "actor_rollout_ref.rollout.agent.num_workers": job.helpers,
             "transfer_queue": {
                 "backend.SimpleStorage.num_data_storage_units": 2,
-                "backend.SimpleStorage.total_storage_size": max(
-                    100_000, 2 * (job.schedule.staleness_bound + 1) * job.rollouts_per_step
-                ),
+                "backend.SimpleStorage.total_storage_size": max(100_000, 2 * ahead * job.rollouts_per_step),
             },
             "reward.num_workers": job.helpers,
             "data.dataloader_num_workers": job.helpers // job.machine.nodes,
@@ -254,16 +212,17 @@ class VerlDriver(Rehearsed[VerlJob]):
 
     def memory(self, job: VerlJob, plan: MemoryPlan) -> Keys:
         """Return the keys by which it fits its GPUs."""
+        offload = plan.sleep and not plan.offload  # by hand, where its engines take their memory in turn
         return {
             "actor_rollout_ref": {  # a token length is of one of the GPUs that share a batch
                 "model.enable_gradient_checkpointing": True,
                 "model.use_fused_kernels": plan.head == FUSED,
                 "actor.ppo_max_token_len_per_gpu": math.ceil(plan.tokens / plan.width),
                 "actor.ulysses_sequence_parallel_size": plan.width,
-                "actor.fsdp_config.param_offload": plan.sleep and not plan.offload,
-                "actor.fsdp_config.optimizer_offload": plan.sleep and not plan.offload,
+                "actor.fsdp_config.param_offload": offload,
+                "actor.fsdp_config.optimizer_offload": offload,
                 "actor.fsdp_config.offload_policy": plan.offload,
-                "ref.fsdp_config.param_offload": plan.sleep and not plan.offload,
+                "ref.fsdp_config.param_offload": offload,
             }
         }
 
@@ -272,10 +231,8 @@ class VerlDriver(Rehearsed[VerlJob]):
         return {
             "PYTHONPATH": job.folder,  # of every process of that Ray: verl imports rlplan_verl from it
             "VERL_USE_EXTERNAL_MODULES": "rlplan_verl",
-            # One line of separate_async's, at INFO, raises a TypeError
-            "VERL_LOGGING_LEVEL": "WARNING" if job.asynchronous else OMIT,
-            # Which it truncates: one for each attempt
-            "VERL_FILE_LOGGER_PATH": f"{job.folder}/{job.attempt.metrics.name}",
+            "VERL_LOGGING_LEVEL": "WARNING" if job.asynchronous else OMIT,  # at INFO a line of its raises a TypeError
+            "VERL_FILE_LOGGER_PATH": f"{job.folder}/{job.attempt.metrics.name}",  # of one attempt: it truncates
             "HYDRA_FULL_ERROR": "1",
         }
 
@@ -290,16 +247,13 @@ class VerlDriver(Rehearsed[VerlJob]):
             yield f"[cost] lora_rank with rollout = '{options.rollout}': verl serves adapters with vLLM alone"
         if machine.device == "cpu":
             yield "verl generates with servers that need GPUs: make a plan for GPUs, or use --trainer trl"
-        if job.engine_gpus_per_node % (options.tensor_parallel or 1) > 0:
-            yield (
-                f"[trainer.options] tensor_parallel = {options.tensor_parallel} on "
-                f"{job.engine_gpus_per_node} GPUs of a node: it must divide them"
-            )
+        gpus, width = job.engine_gpus_per_node, options.tensor_parallel
+        if gpus % (width or 1) > 0:
+            yield f"[trainer.options] tensor_parallel = {width} on {gpus} GPUs of a node: it must divide them"
         if job.asynchronous and machine.lora_rank:  # engine_workers.py, update_weights
             yield (
-                f"[cost] lora_rank and schedule.staleness_bound = {job.schedule.staleness_bound} with "
-                "--trainer verl: its engines of their own are sent no adapters. Leave lora_rank out, or set "
-                "staleness_bound = 0"
+                f"[cost] lora_rank and schedule.staleness_bound = {job.schedule.staleness_bound} with --trainer verl: "
+                "its engines of their own are sent no adapters. Leave lora_rank out, or set staleness_bound = 0"
             )
 
     def aggregation(self, recipe: Recipe) -> str | None:
@@ -322,16 +276,14 @@ class VerlDriver(Rehearsed[VerlJob]):
 
     def settings(self, job: VerlJob) -> Keys:
         """Return the user's keys, with the logger that rlplan reads beside the user's own."""
-        options = job.options
-        logger = options.settings.get("trainer.logger", "console")
+        logger = job.options.settings.get("trainer.logger", "console")
         loggers = [*([logger] if isinstance(logger, str) else logger), "file"]
-        return {**options.settings, "trainer.logger": loggers}
+        return {**job.options.settings, "trainer.logger": loggers}
 
     def plan(self, job: VerlJob, settings: Keys) -> MemoryPlan:
         """Return how a job fits its GPUs; FSDP2 alone can keep the optimizer in the host's memory."""
-        options = job.options
-        means = replace(self.means, offloads=options.strategy == "fsdp2")
-        return self.fitted(job, settings, means, options.tensor_parallel)
+        means = replace(self.means, offloads=job.options.strategy == "fsdp2")
+        return self.fitted(job, settings, means, job.options.tensor_parallel)
 
     def files(self, job: VerlJob) -> dict[str, str]:
         """Return every file, with the advantages and the order of the prompts."""
@@ -342,13 +294,6 @@ class VerlDriver(Rehearsed[VerlJob]):
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[VerlLog]:
         """Return the file of its file logger, and beside it the answers of its validations."""
         return [VerlLog(config, attempt)]
-
-
-def helpers(machine: Machine) -> int:
-    """Return how many processes ask for responses, and how many score: a quarter of the cores, 2 to 8 on each node."""
-    gpus = machine.gpus // machine.nodes
-    cores = cpu_cores() * gpus // max(gpus, gpus_here())  # the other GPUs of a node are other trials'
-    return machine.nodes * max(2, min(8, cores // 4))
 
 
 DRIVER = VerlDriver()

@@ -8,7 +8,7 @@ import pytest
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.trainers.driver import Attempt
-from runner.trainers.verl import driver
+from runner.trainers.verl import job
 from runner.trainers.verl.driver import DRIVER
 from runner.trainers.verl.start import rows
 from runner.training.trial import write_points
@@ -47,8 +47,8 @@ def test_of_a_copied_checkpoint_the_copied_points_tell_its_score(tmp_path: Path)
 def test_the_processes_that_ask_and_score_are_as_many_as_the_trials_cores_bear(
     cores: int, gpus: int, each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "cpu_cores", lambda: cores)
-    monkeypatch.setattr(driver, "gpus_here", lambda: gpus)
+    monkeypatch.setattr(job, "cpu_cores", lambda: cores)
+    monkeypatch.setattr(job, "gpus_here", lambda: gpus)
     keys = told(attempt(tmp_path))  # on 4 GPUs of a node
     assert keys["actor_rollout_ref.rollout.agent.num_workers"] == keys["reward.num_workers"] == str(each)
 

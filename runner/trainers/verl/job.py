@@ -1,24 +1,68 @@
-"""What verl says: the lines of its file logger, and the answers of its validations."""
+"""What verl is to do in an attempt, and what it says: the lines of its file logger, the answers of its validations."""
 
 import json
 import math
 import re
 import statistics
+import zlib
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from planner.logs.consoles import verl_values
 from planner.logs.series import choose_score, ours_of
 from planner.logs.trainers import WHOLE_STEP, load_trainer
-from runner.ports.trial import TrialConfig
+from planner.tables import Count, Positive
+from runner.machine import cpu_cores
+from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.driver import Attempt, Reading
+from runner.trainers.in_own_ray import gpus_here
+from runner.trainers.job import Job
 from runner.trainers.metric_lines import Lines
+from runner.trainers.options import SplitOptions, require_chat
 from runner.training.trial import read_points
 
 _VERL = load_trainer("verl")
 _LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
+TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+
+
+class VerlOptions(SplitOptions):
+    """[trainer.options] of verl."""
+
+    rollout: Literal["vllm", "sglang", "trtllm"] = Field("vllm", description="whose servers generate")
+    strategy: Literal["fsdp", "fsdp2"] = Field("fsdp2", description="how the model is spread over the GPUs")
+    tensor_parallel: Count | None = Field(None, description="GPUs of an engine's copy of the model; else by the memory")
+    rollout_memory: Positive | None = Field(None, description="share of a GPU that engines take; else by what is there")
+    save_steps: Count | None = Field(None, description="updates between saves; else by [trainer] save_seconds")
+
+
+class VerlJob(Job):
+    """What verl is to do."""
+
+    def take_own(self) -> None:
+        """Take what verl alone needs."""
+        if not (self.embedded or self.chat_template or TEMPLATE in self.options.settings):
+            instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
+            require_chat(self.task, "verl", instead)
+        from_step = self.attempt.from_step
+        self.helpers = helpers(self.machine)
+        self.draws = zlib.crc32(f"{self.seed}/{from_step}".encode()) >> 1  # a resumed run does not draw the same again
+        self.scored = from_step > 0 and from_step in scored_steps(self.config, self.attempt)
+        self.corrects = self.objective.truncated_importance is not None and self.objective.against != "sampler"
+        self.engine_gpus_per_node = (
+            min(self.generators, self.gpus_per_node) if self.asynchronous else self.gpus_per_node
+        )
+
+
+def helpers(machine: Machine) -> int:
+    """Return how many processes ask for responses, and how many score: a quarter of the cores, 2 to 8 on each node."""
+    gpus = machine.gpus // machine.nodes
+    cores = cpu_cores() * gpus // max(gpus, gpus_here())  # the other GPUs of a node are other trials'
+    return machine.nodes * max(2, min(8, cores // 4))
 
 
 class VerlLog:
