@@ -46,5 +46,7 @@ def test_the_driver_of_a_trainer_that_extending_shows_makes_its_keys() -> None:
     driver.check(config)
     words = driver.job(config, opened_task(config), FIRST).words
     assert {"gconfig.n_samples=4", "train_dataset.batch_size=8", "actor.ppo_n_minibatches=1"} <= set(words)
+    with pytest.raises(InputError, match=r"machine\.compile with --trainer skyrl: leave it out"):
+        driver.check(config.model_copy(update={"machine": config.machine.model_copy(update={"compile": True})}))
     with pytest.raises(InputError, match="unknown key 'exampel'"):
         driver.check(trial("skyrl", options={"exampel": "gsm8k.yaml"}))

@@ -1,4 +1,4 @@
-"""Trainers whose data file is as long as any trial may become."""
+"""OpenRLHF's data file is as long as any trial may become, as SkyRL's is."""
 
 import json
 import math

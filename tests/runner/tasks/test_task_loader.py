@@ -1,3 +1,5 @@
+"""From a choice of task to the task: a model, problems, what is left out and what is refused."""
+
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from runner.tasks.task_loader import open_task, user_task
 from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint, save_on_the_hub
 
 PROBLEMS = [{"id": f"p{i}", "prompt": "what is " + "2 + " * (i % 5) + f"2 be-{i}", "answer": i} for i in range(20)]
+LONGEST_PROMPT = 15  # <user> what is 2 + 2 + 2 + 2 + 2 be-… <turn> <model>
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +24,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     return tmp_path / "hub"
-
-
-LONGEST_PROMPT = 15  # <user> what is 2 + 2 + 2 + 2 + 2 be-… <turn> <model>
 
 
 def choice(name: str, **values: Any) -> TaskChoice:

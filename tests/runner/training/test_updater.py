@@ -1,3 +1,5 @@
+"""One optimizer step on one batch: its micro-batches, its gradients, its rate."""
+
 import math
 from typing import Any
 
@@ -12,7 +14,7 @@ from runner.ports.trial import Machine
 from runner.training.trial import Stopwatch
 from runner.training.updater import Updater
 from tests.runner.tiny import tiny_config, tiny_model
-from tests.runner.training.batches import made_up_batch
+from tests.runner.training.samples import made_up_batch
 
 OBJECTIVES = {
     "grpo": Objective(kl=0.04),
