@@ -131,7 +131,8 @@ class DrivenBackend:
             if code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step)):
                 break
             if more and until < math.inf and self._newest() >= segment.to_step:
-                saved = saved or self._saved_since(segment.to_step)
+                if not saved:
+                    saved = min((save.step for save in self._saves() if save.step >= segment.to_step), default=0)
                 if 0 < saved <= self._newest():
                     yield from self._released(saved)
                     return
@@ -149,7 +150,7 @@ class DrivenBackend:
         yield from self._taken(maker.rest())
         if asked_at is not None and code is not None:
             # What waited for more to be said of it, as a step before a validation does, is saved all the same.
-            saves = self._driver.checkpoints(config, self._folder / FOLDER)
+            saves = self._saves()
             yield from self._taken(self._unheard(running.attempt.number, saves[0].step) if saves else [])
         self._rests_since = running.seconds()
         if code is not None:
@@ -193,14 +194,12 @@ class DrivenBackend:
         """Whether one that does not end by itself has saved all that it had done, and has said it."""
         if running.ends_by_itself:
             return False
-        saves = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+        saves = self._saves()
         return bool(saves) and step <= saves[0].step <= maker.newest
 
     def checkpoint(self) -> Saved:
         """Return the newest complete checkpoint, and remove all but the newest two."""
-        config = self._opened()
-        trainer_folder = self._folder / FOLDER
-        saves = self._driver.checkpoints(config, trainer_folder)
+        saves = self._saves()
         if self._maker is not None:
             self.notes = (*self.notes, *self._maker.check.notes.values())
             self._maker.check.notes.clear()
@@ -215,7 +214,7 @@ class DrivenBackend:
         if not saves:  # it was stopped before its first: the base model is scored again when it goes on
             self._end()
             self._last = None
-            return Saved(0, trainer_folder / IDENTITY)
+            return Saved(0, self._folder / FOLDER / IDENTITY)
         self._tidy(saves)
         if self._last is not None and saves[0].step != self._last.optimizer_step:
             self._end()  # what lies in memory is not what is saved
@@ -242,8 +241,7 @@ class DrivenBackend:
         """Let what waits at the gate go on, listen to what has gone on, or start it from the newest checkpoint."""
         config, running = self._opened(), self._running
         trainer_folder = self._folder / FOLDER
-        saves = self._driver.checkpoints(config, trainer_folder)
-        newest = saves[0] if saves else None
+        newest = next(iter(self._saves()), None)
         require_room(newest, trainer_folder)
         if running is not None and self._maker is not None and running.attempt.trains_on:
             if running.attempt.to_step > (self._last.optimizer_step if self._last is not None else 0):
@@ -299,13 +297,11 @@ class DrivenBackend:
             point = self._last = self._unread.pop(0)
             self._scored = True
             yield point
-            saves = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
-            self._tidy([save for save in saves if save.step <= point.optimizer_step])
+            self._tidy([save for save in self._saves() if save.step <= point.optimizer_step])
 
-    def _saved_since(self, step: int) -> int:
-        """Return the first save from a step on, 0 where there is none yet."""
-        saves = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
-        return min((save.step for save in saves if save.step >= step), default=0)
+    def _saves(self) -> Sequence[Checkpoint]:
+        """Return the complete checkpoints of the trial, the newest first."""
+        return self._driver.checkpoints(self._opened(), self._folder / FOLDER)
 
     def _newest(self) -> int:
         """Return the step of the last point that was made, −1 where there is none."""
