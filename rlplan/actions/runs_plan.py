@@ -26,9 +26,9 @@ from planner.scripts.differences import Entry
 from planner.scripts.records import LoggedRun, gpu_hours
 from planner.store import Store
 from planner.store.costs import replace_costs
+from planner.store.read_model import sweep_snapshot
 from planner.store.results import WHOLE, add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
-from planner.store.state import sweep_snapshot
 from planner.store.sweeps import add_cost_records, move_trial, save_plan
 from planner.view import Configuration, TrialState
 from rlplan.actions.calibration import calibration_of, measured_steps

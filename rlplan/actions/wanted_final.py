@@ -12,8 +12,8 @@ from planner.recommend.choice import Choice
 from planner.recommend.facts import facts_of
 from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
+from planner.store.read_model import SweepSnapshot
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
-from planner.store.state import SweepSnapshot
 from planner.store.sweeps import Totals, totals_of
 from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of

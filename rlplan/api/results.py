@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from budgets.errors import InputError, StoreError
 from planner.store import Store, open_store
-from planner.store.curves import Memory, every_point
 from planner.store.engine import masked
+from planner.store.read_model import Memory, every_point
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.tables import flattened

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.store import open_store
-from planner.store.curves import counting, every_point, present_attempts
+from planner.store.read_model import counting, every_point, present_attempts
 from planner.store.schema import Decision, Fit, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named, totals_of
 from planner.tables import flattened

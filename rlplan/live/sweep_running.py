@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from planner.store import Store, open_store
-from planner.store.curves import Memory
+from planner.store.read_model import Memory
 from planner.store.sweeps import sweep_named
 from rlplan.actions.interrupts import Interrupts
 from rlplan.live.sweep_display import Lines, Position, choose_display, news, position

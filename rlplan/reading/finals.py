@@ -14,7 +14,6 @@ from planner.belief.forecasts import PredictedScore, promised_at
 from planner.metrics import Metric
 from planner.percent import percent
 from planner.store import Store
-from planner.store.curves import points_of
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -30,6 +29,7 @@ from planner.store.finals import (
     forecasts_of,
     switch_of,
 )
+from planner.store.read_model import points_of
 from planner.store.schema import Decision, Sweep, Trial
 from planner.store.sweeps import sweep_named, totals_of
 from rlplan.reading.sweep_picture import Picture

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from planner.belief.forecasts import Band
 from planner.store import Store
-from planner.store.curves import Memory
+from planner.store.read_model import Memory
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
 from planner.store.schema import Decision as Row
 from planner.store.sweeps import sweep_named

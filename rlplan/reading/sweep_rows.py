@@ -12,7 +12,7 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import Metric
 from planner.store import Store
 from planner.store.control import in_force, unended
-from planner.store.curves import Memory, present_attempts, reached, remember_scores
+from planner.store.read_model import Memory, present_attempts, reached, remember_scores
 from planner.store.results import RankedRow
 from planner.store.schema import Candidate, Fit, Plan, Ranking, Recommendation, Segment, Sweep, Trial
 from planner.store.sweeps import Totals, sweep_named, totals_of

@@ -27,9 +27,9 @@ from planner.recommend.facts import ConfigurationFacts, facts_of, require_choice
 from planner.recommend.promise import promise, score_share
 from planner.recommend.prospect import DRAWS
 from planner.store.finals import Final, final_of, finals_of
+from planner.store.read_model import sweep_snapshot
 from planner.store.results import SO_FAR, RankedRow, save_recommendation
 from planner.store.schema import Fit, Recommendation, Sweep
-from planner.store.state import sweep_snapshot
 from planner.store.sweeps import sweep_named
 from planner.view import CHAMPION_POLICY, Configuration, View, has_curve
 from runner.sweep.final import final_price

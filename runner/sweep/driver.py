@@ -14,8 +14,8 @@ from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, Rlp
 from planner.policy.actions import Policy
 from planner.store import ReplacedError, Store, open_store
 from planner.store.control import Driver, LeaseLostError, hold_lease
+from planner.store.read_model import SweepSnapshot, sweep_snapshot
 from planner.store.schema import Decision, SweepStatus
-from planner.store.state import SweepSnapshot, sweep_snapshot
 from planner.store.sweeps import sweep_named
 from planner.view import READY, TrialState
 from runner.ports.executor import Clock, Executor

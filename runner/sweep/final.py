@@ -13,7 +13,7 @@ from planner.policy.final import last_spacing, paid_steps
 from planner.recommend.facts import VALIDATIONS, FinalLength, FinalPrice
 from planner.store import results
 from planner.store.base import values_of
-from planner.store.curves import points_of
+from planner.store.read_model import points_of
 from planner.store.results import add_points
 from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import next_name

@@ -10,10 +10,10 @@ from sqlalchemy import update
 from budgets.errors import RlplanError
 from planner.policy.actions import Why
 from planner.store import results, sweeps
+from planner.store.read_model import RETRY
 from planner.store.schema import Charge, SegmentOutcome
 from planner.store.schema import Point as StoredPoint
 from planner.store.schema import Segment as SegmentRow
-from planner.store.state import RETRY
 from planner.store.sweeps import add_cost_records
 from planner.view import TrialState
 from runner.ports.backend import Point

@@ -15,7 +15,6 @@ from planner.percent import percent
 from planner.policy.final import end_of, nothing_to_win
 from planner.policy.gains import LEAST_SCORES
 from planner.recommend.promise import BROKEN, EndForecast, ForecastQuery, SwitchTarget, outlook
-from planner.store.curves import points_of
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -31,6 +30,7 @@ from planner.store.finals import (
     forecasts_of,
     switch_of,
 )
+from planner.store.read_model import points_of
 from planner.store.schema import Decision, Point, Sweep
 from planner.view import TrialView, View, has_curve
 from runner.ports.trial import TrialConfig

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import RlplanError
 from planner.store import results, sweeps
+from planner.store.read_model import SweepSnapshot, sweep_snapshot
 from planner.store.schema import Charge, Segment, SegmentOutcome, Trial
-from planner.store.state import SweepSnapshot, sweep_snapshot
 from planner.view import TrialState
 from runner.ports.executor import Clock
 from runner.ports.trial import TrialConfig

@@ -15,9 +15,9 @@ from budgets.work import Phase
 from planner.axes import LEARNING_RATE, without
 from planner.policy.final import LAST_MARGIN, measured_price
 from planner.policy.grants import MARGIN, Account, idle_gpu_hours
+from planner.store.read_model import SweepSnapshot, failures_since_success
 from planner.store.schema import Candidate, Trial
 from planner.store.schema import Point as StoredPoint
-from planner.store.state import SweepSnapshot, failures_since_success
 from planner.view import FINAL_POLICY, Axes, Configuration, ScorePoint, TrialState, TrialView, View
 from runner.ports.backend import Point
 from runner.sweep.plan_rows import configuration_of, plan_forecast, start_up_gpu_hours, start_ups

@@ -2,9 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from budgets.allocation import Allocation, steps_for_budget
+from budgets.growth import Growth
 from budgets.signal import (
     BetaPassRates,
     MeasuredPassRates,
@@ -76,3 +78,61 @@ def test_prompts_always_or_never_solved_carry_nothing() -> None:
 )
 def test_the_band_of_measured_rates(rates: float | list[float], band: str) -> None:
     assert difficulty_of(rates) == band
+
+
+def test_learning_rate_grows_with_the_root_of_the_batch() -> None:
+    assert Allocation(8, 128, 1).learning_rate(1e-6, 1024) == 1e-6
+    assert Allocation(32, 128, 1).learning_rate(1e-6, 1024) == pytest.approx(2e-6)
+    assert Allocation(8, 32, 1).learning_rate(1e-6, 1024) == pytest.approx(0.5e-6)
+    assert Allocation(64, 1024, 1).learning_rate(1e-6, 1024) == Allocation(64, 128, 1).learning_rate(1e-6, 1024)
+
+
+POSITIVE = st.floats(1e-6, 1e3)
+
+
+@given(
+    budget=st.floats(0, 1e5) | st.tuples(st.integers(1, 10**6), st.sampled_from([-1, 0, 1])),
+    per_step=POSITIVE,
+    start_up=st.floats(0, 100),
+)
+@example(budget=0.3, per_step=0.1, start_up=0.0)  # 3 · 0.1 is a little above it
+@example(budget=220.32, per_step=6.48, start_up=0.0)
+def test_the_steps_fit_the_budget_and_one_more_does_not(
+    budget: float | tuple[int, int], per_step: float, start_up: float
+) -> None:
+    """Of any budget, and of those that pay exactly or all but."""
+    if isinstance(budget, tuple):
+        exact = budget[0] * per_step + start_up
+        budget = math.nextafter(exact, budget[1] * math.inf) if budget[1] else exact
+    steps = steps_for_budget(budget, per_step, start_up)
+    assert not steps or steps * per_step + start_up <= budget
+    assert (steps + 1) * per_step + start_up > budget * (1 - 1e-12)
+
+
+growths = st.builds(Growth, st.floats(1.01, 64), st.integers(1, 200))
+batches = st.integers(1, 300)
+
+
+@given(growths, batches, st.integers(0, 3000))
+def test_the_batch_doubles_when_the_prompts_done_have_quadrupled(growth: Growth, B: int, update: int) -> None:
+    """Against the rule itself, applied to one update after the other's counts."""
+    first = math.ceil(B / growth.factor)
+    done = growth.rollouts(1, B, update)
+    size, doubling_at = first, first * growth.first_updates
+    while done >= doubling_at and size < B:
+        size, doubling_at = min(B, 2 * size), 4 * doubling_at
+    assert growth.prompts(B, update) == size
+
+
+@given(growths, batches, st.integers(2, 64), st.integers(0, 400))
+def test_rollouts_add_up_over_the_updates(growth: Growth, B: int, n: int, updates: int) -> None:
+    sizes = [growth.prompts(B, update) for update in range(updates)]
+    assert growth.rollouts(n, B, updates) == n * sum(sizes)
+    assert sum(count for _, count in growth.spans(B, updates)) == updates
+
+
+def test_names() -> None:
+    assert Growth.named("none") is None
+    assert Growth.named("4x") == Growth(4.0, 32)
+    assert Growth.named("2.5x@8") == Growth(2.5, 8)
+    assert (Growth(4).name, Growth(2.5, 8).name) == ("4x", "2.5x@8")

@@ -7,9 +7,8 @@ import pytest
 from budgets.errors import StoreError
 from planner.store import Store, results, sweeps
 from planner.store.control import GRACE, LeaseLostError, end_lease, hold_lease, take_lease
-from planner.store.curves import Trained, points_of
+from planner.store.read_model import Trained, failures_since_success, points_of, sweep_snapshot
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
-from planner.store.state import failures_since_success, sweep_snapshot
 from planner.store.sweeps import sweep_named
 from planner.view import ScorePoint, TrialState
 from tests.conformance.conftest import FIRST, SECOND

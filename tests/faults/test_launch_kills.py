@@ -12,8 +12,8 @@ from sqlalchemy import func
 
 from planner.store import open_store
 from planner.store.finals import Final, ForecastOfFinal, end_of_run
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
-from planner.store.state import sweep_snapshot
 from tests.faults.launcher import VALIDATIONS
 from tests.faults.torment import PATIENCE, ROOT
 

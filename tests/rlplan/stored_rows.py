@@ -8,8 +8,8 @@ from sqlalchemy import inspect
 
 from planner.store import open_store
 from planner.store.control import Driver, take_lease
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import Sweep
-from planner.store.state import sweep_snapshot
 
 
 def rows(database: str | Path, kind: type) -> list[Any]:

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy.orm import Session
 
 from planner.store import open_store
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import Decision, Point, Sweep, Trial
-from planner.store.state import sweep_snapshot
 from rlplan.actions.sweeping import start
 from rlplan.requests.run import SweepRequest
 from runner.ports.trial import Costs, SimulationChoice

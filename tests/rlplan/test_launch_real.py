@@ -15,8 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from planner.store import open_store
 from planner.store.finals import Final
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import Point, Trial
-from planner.store.state import sweep_snapshot
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import spent_of

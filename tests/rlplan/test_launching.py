@@ -15,9 +15,9 @@ import pytest
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.store import open_store
 from planner.store.finals import Final, ForecastOfFinal, end_of_run, finals_of
+from planner.store.read_model import sweep_snapshot
 from planner.store.results import ranked_allocations
 from planner.store.schema import Decision, Plan, Sweep, SweepStatus, Trial
-from planner.store.state import sweep_snapshot
 from planner.store.sweeps import sweep_named
 from planner.view import TrialState
 from rlplan.actions import sweeping

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.store import open_store
-from planner.store.curves import points_of
 from planner.store.finals import Final, ForecastOfFinal
+from planner.store.read_model import points_of
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from rlplan.actions import final_run, sweeping
 from rlplan.actions.configuration import load_configuration

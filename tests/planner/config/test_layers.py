@@ -1,10 +1,13 @@
 import math
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from budgets.errors import ConfigError, UnknownNameError
-from planner.config import Layer, file_layer, flag_layer, resolve, task_layers
+from planner.config import Config, Layer, file_layer, flag_layer, resolve, task_layers, template
+from planner.config.trainer import Patience
 
 
 def test_a_flag_wins_over_the_file_and_the_file_over_the_default() -> None:
@@ -82,3 +85,33 @@ def test_file_errors_say_what_to_do(tmp_path: Path) -> None:
     broken.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="is not TOML"):
         file_layer(broken)
+
+
+EXAMPLE = re.compile(r"^## (\w+ = .+)$", re.MULTILINE)
+OWN = "## A GPU or a model of your own"
+
+
+def uncommented() -> str:
+    """The file with a comment sign less on every line."""
+    return re.sub(r"^#", "", template(), flags=re.MULTILINE)
+
+
+def test_the_file_changes_nothing_and_without_its_comment_signs_holds_every_default() -> None:
+    tables = tomllib.loads(uncommented())
+    assert resolve([Layer("rlplan.toml", tomllib.loads(template()))]).config == Config()
+    assert resolve([Layer("rlplan.toml", tables)]).config == Config()
+    for section, default in Config().model_dump(exclude_none=True, exclude={"gpus", "models"}).items():
+        assert tables[section] == default, section
+
+
+def test_every_key_is_shown_and_each_example_is_valid_by_itself() -> None:
+    own, marker, _ = template().partition(OWN)
+    assert marker
+    shown = tomllib.loads(EXAMPLE.sub(r"\1", re.sub(r"^# ", "", own, flags=re.MULTILINE)))
+    defaults = tomllib.loads(uncommented())
+    for section, field in Config.model_fields.items():
+        if section not in ("gpus", "models"):
+            assert set(shown[section]) == set(field.annotation.model_fields), section
+            for key in set(shown[section]) - set(defaults[section]):
+                resolve([Layer("rlplan.toml", {section: {key: shown[section][key]}})])
+    assert set(shown["trainer"]["patience"]) == set(Patience.model_fields)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from planner.scripts.records import gpu_hours, read_run, timed
+from planner.scripts.records import Step, gpu_hours, progress_of, read_run, timed
 from tests.planner.curves.reading_samples import events, jsonl
 from tests.planner.logs import printed
 from tests.planner.logs.printed import log
@@ -144,3 +144,20 @@ def test_several_sets_of_problems_are_for_a_person_to_choose_from(tmp_path: Path
     with pytest.raises(InputError, match=r"val-core/a/acc/mean@1, val-core/b/acc/mean@1\. Choose one with --score"):
         read_run(path)
     assert read_run(path, ["val-core/b/acc/mean@1"]).problems == "b"
+
+
+def test_time_and_cost_go_on_as_the_newest_steps_do_and_the_best_is_named() -> None:
+    early = [Step(step, None, {}, 200.0, {"zero_variance_share": 1.0}) for step in range(1, 11)]
+    late = [Step(step, 0.5 if step != 20 else 0.7, {}, 90.0, {"zero_variance_share": 0.4}) for step in range(11, 31)]
+    found = progress_of([*early, *late], 50, 8, 2.0)
+    assert found is not None
+    assert (found.step, found.best, found.now, found.dead_groups) == (30, (20, 0.7), (30, 0.5), 0.4)
+    assert (found.seconds, found.seconds_per_step, found.seconds_left) == (3800.0, 90.0, 1800.0)
+    assert found.gpu_hours == (3800 * 8 / 3600, 5600 * 8 / 3600)
+
+
+def test_what_no_log_says_is_not_made_up() -> None:
+    found = progress_of([Step(1, None, {}, None, {})], None, 8)
+    assert found is not None
+    assert (found.seconds_per_step, found.seconds_left, found.gpu_hours, found.best) == (None, None, None, None)
+    assert progress_of([Step(0, 0.2, {}, None, {})], None) is None

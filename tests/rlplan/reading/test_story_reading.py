@@ -10,7 +10,7 @@ from sqlalchemy import event
 from planner.recipes import load_recipe
 from planner.store import Store, sweeps
 from planner.store.control import request, take, take_lease
-from planner.store.curves import Memory
+from planner.store.read_model import Memory
 from planner.store.schema import RequestKind, SegmentOutcome
 from planner.view import ScorePoint, TrialState
 from rlplan.reading.story import story

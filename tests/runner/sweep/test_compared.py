@@ -14,8 +14,8 @@ from planner.policy.grants import grant
 from planner.policy.policies import open_policy
 from planner.proposals import propose
 from planner.store import open_store, results
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
-from planner.store.state import sweep_snapshot
 from planner.view import View
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.sweep.fingerprint import configuration_fingerprint

@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from planner.policy.actions import Action, Stop
 from planner.policy.informed import InformedPolicy
 from planner.policy.policies import POLICIES, open_policy
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import (
     Charge,
     Decision,
@@ -26,7 +27,6 @@ from planner.store.schema import (
     Transition,
     Trial,
 )
-from planner.store.state import sweep_snapshot
 from planner.view import MOVES, TrialState, View
 from runner.ports.executor import Event, NoRoomError, Work
 from runner.ports.trial import Costs, Failures, SimulationChoice

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import select
 
 from budgets.errors import InputError
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import Fit
-from planner.store.state import sweep_snapshot
 from rlplan.reading.sweep_rows import picture
 from runner.ports.backend import Point
 from runner.ports.trial import SimulationChoice, TrialConfig

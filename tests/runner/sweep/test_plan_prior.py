@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.store.state import sweep_snapshot
+from planner.store.read_model import sweep_snapshot
 from planner.view import PARTS
 from runner.sweep.plan_rows import plan_forecast
 from runner.sweep.state import SweepState

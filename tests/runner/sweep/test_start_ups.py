@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import select
 
 from planner.policy.policies import open_policy
+from planner.store.read_model import sweep_snapshot
 from planner.store.schema import Decision, Segment, SegmentOutcome
-from planner.store.state import sweep_snapshot
 from runner.ports.trial import SimulationChoice
 from runner.sweep.prices import StartUps
 from runner.sweep.state import SweepState

@@ -1,22 +1,25 @@
-"""Which points of a trial count: one rule, for what a driver decides by and for what every screen shows.
+"""Read a sweep as it stands: its rows, and which points of a trial count, by one rule for drivers and screens.
 
 A point counts where the trial's present attempt made it, or where that attempt began behind it; of a step that several
 attempts have reached the newest one's counts. What a lost attempt did beyond its last checkpoint is void. What is
 decided and recommended rests only on what is committed: a segment under way may be lost yet.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar, cast
 
 from sqlalchemy import JSON, ColumnElement, Row, Table, bindparam, func, null, select, type_coerce
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, selectinload
 
 from budgets.work import Phase
 from planner.metrics import Metric
-from planner.store.schema import Point, Trial
-from planner.store.sweeps import Totals, totals_of
+from planner.store.finals import final_of, plan_of_final
+from planner.store.schema import Charge, Decision, Plan, Point, Segment, SegmentOutcome, Sweep, Trial
+from planner.store.sweeps import Totals, sweep_named, totals_of
 from planner.view import ScorePoint
 
 _AT_ONCE = 1000  # points that are read together
@@ -186,3 +189,76 @@ def every_point(session: Session, sweep_id: int) -> Iterator[tuple[dict[str, Any
         trial = dict(zip((column.key for column in of_trial), values, strict=True))
         for row in connection.execute(query, {"trial_id": number}, execution_options={"yield_per": _AT_ONCE}):
             yield trial, row
+
+
+RETRY = "retry"  # the decision that a failed trial is tried again; it holds how many of its failures count
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSnapshot:
+    """The rows of one sweep: its trials in the order of their planning, and what each has."""
+
+    sweep: Sweep
+    plan: Plan
+    trials: list[Trial]
+    segments: Mapping[int, list[Segment]]  # by trial, oldest first
+    scores: Mapping[int, list[ScorePoint]]  # by trial and then by step, as far as they are committed
+    trained: Mapping[int, Trained]  # by trial that has a committed point
+    charged_to_workers: Mapping[str, float]  # GPU-hours, in segments and beside them
+    totals: Totals
+    failures: Mapping[int, int]  # by trial: those that count against its retries, as its last driver had them
+
+    @property
+    def spent_gpu_hours(self) -> float:
+        """GPU-hours that are gone, whatever for."""
+        return self.totals.spent
+
+    def committed_step(self, trial: int) -> int:
+        """Return the step up to which a trial is saved."""
+        return self.totals.committed_step.get(trial, 0)
+
+
+def sweep_snapshot(session: Session, sweep: str) -> SweepSnapshot:
+    """Return how a sweep stands; a final run's plan is that run alone."""
+    row = sweep_named(session, sweep)
+    plan = session.scalars(select(Plan).where(Plan.id == row.plan_id).options(selectinload(Plan.candidates))).one()
+    trials = list(session.scalars(select(Trial).where(Trial.sweep_id == row.id).order_by(Trial.id)))
+    if (final := final_of(session, row.id)) is not None:
+        plan = plan_of_final(plan, final, trials[0])
+    of_sweep = select(Trial.id).where(Trial.sweep_id == row.id).scalar_subquery()
+    segments: dict[int, list[Segment]] = defaultdict(list)
+    charged: dict[str, float] = defaultdict(float)
+    for segment in session.scalars(select(Segment).where(Segment.trial_id.in_(of_sweep)).order_by(Segment.id)):
+        segments[segment.trial_id].append(segment)
+        if segment.worker is not None:
+            charged[segment.worker] += segment.charged_gpu_hours or 0.0
+    for worker, gpu_hours in session.execute(
+        select(Charge.worker, func.sum(Charge.gpu_hours)).where(Charge.sweep_id == row.id).group_by(Charge.worker)
+    ):
+        charged[worker] += gpu_hours
+    totals, metric = totals_of(session, row.id), Metric.of_sweep(row.config)
+    scores, trained = committed_curves(session, present_attempts(trials, totals), totals.committed_step, metric)
+    failures = _failures(session, row.id, segments)
+    return SweepSnapshot(row, plan, trials, segments, scores, trained, charged, totals, failures)
+
+
+def _failures(session: Session, sweep_id: int, segments: Mapping[int, list[Segment]]) -> dict[int, int]:
+    """Read the last retry of each trial since its last committed segment: an interrupted driver is no failure."""
+    query = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action == RETRY).order_by(Decision.number)
+    last = {decision.trial_id: decision for decision in session.scalars(query) if decision.trial_id is not None}
+    failures = {}
+    for trial, retry in last.items():
+        committed = [segment for segment in segments.get(trial, []) if segment.outcome is SegmentOutcome.COMMITTED]
+        if not any(segment.ended_at is not None and segment.ended_at >= retry.at for segment in committed):
+            failures[trial] = int(retry.seen.get("failures", 0))
+    return failures
+
+
+def failures_since_success(segments: list[Segment]) -> int:
+    """Count the segments that failed or were lost since the last one that was committed."""
+    count = 0
+    for segment in reversed(segments):
+        if segment.outcome is SegmentOutcome.COMMITTED:
+            break
+        count += segment.outcome in (SegmentOutcome.FAILED, SegmentOutcome.LOST)
+    return count
