@@ -10,7 +10,7 @@ from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.view import ScorePoint
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
-from runner.sweep import kept
+from runner.sweep import kept as kept_module
 from runner.sweep.kept import BestCheckpoint, FromPilot, copy_pilot, keep_best
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.catalogue import newest_step
@@ -163,7 +163,7 @@ def test_the_best_is_kept_as_the_run_goes_on_and_what_cannot_be_is_told_once(
 
     kept = BestCheckpoint(config, run)
     trained.to(4)
-    monkeypatch.setattr(kept, "_copy", full)
+    monkeypatch.setattr(kept_module, "_copy", full)
     said = kept.end(seen({2: 0.5, 4: 0.7}))
     assert said is not None
     assert "could not be kept: [Errno 28] No space left on device" in said
