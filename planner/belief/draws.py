@@ -14,6 +14,10 @@ from planner.belief.points import KNOTS, STEEPEST, clock, common_steps, remainin
 from planner.curves.curve import Vector, pass_rate_variance
 from planner.view import Configuration, TrialView
 
+# Beyond the compute that its configuration has reached, the fitted curve leaves a share s of 1 − score. By recorded
+# runs s falls by a power of the compute at most once scores are high, whatever the steepness of the rise, and faster
+# with large batches, whose lead shrinks: 1 − score = missing · max(s, (C / reach)^−late)^pace. So scores stay below 1,
+# and that of a configuration stands where it was seen last.
 # Each of AllocBench's five tasks left out, the others are without bias in B at 0.056 to 0.074; drawn tables are
 # without it at 0 (bench/results/decisions.md). Rollouts per prompt have no such effect.
 PACE_OF_AN_OCTAVE: Final = 0.05  # of prompts per batch: the logarithm of the share counts by exp of so much more
@@ -126,12 +130,12 @@ class JointDraws:
         from its sigmoid `departing` times as far as others.
         """
         steep, middle, gain = (shape[:, configuration] for shape in self._shapes)
-        top = self.start[:, configuration] + gain
+        top = self.start[:, configuration] + gain  # (s, r): draws, rows; A of each
         begun = run >= 0
         curves = run[begun]
         noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
         noise[:, begun], scale[begun] = self.noise[:, curves], self.outlier_scale[curves]
-        strayed = self.drift[:, None] * scale * noise
+        strayed = self.drift[:, None] * scale * noise  # (s, r) per √ of the clock
         reached, alone = clock(self.runs.reached), np.zeros(len(run))  # since when each departs
         alone[begun] = reached[curves]
         farthest = reached.max(initial=0.0)  # since when all depart alike
@@ -153,6 +157,7 @@ class JointDraws:
             far = np.flatnonzero(x[:, place] > reach)
             e_folds = np.log(x[far, place] / reach[far])
             scores[:, far] = extrapolated(scores[:, far], at_reach[:, far], e_folds, late[:, far], pace[far])
+            # a Brownian motion from a run's last score on, and what all curves share from the last score of any
             further = strayed * np.sqrt(np.maximum(time - alone, 0.0))
             further += self.shared_noise[:, None] * (SHARED_DEPARTURE * np.maximum(time - farthest, 0.0) ** 2)
             _depart(scores, further)
@@ -280,8 +285,9 @@ def _centred(generator: np.random.Generator, *shape: int) -> Vector:
 
 def _parameters(fit: JointFit, member: int, size: int, generator: np.random.Generator) -> tuple[Vector, Vector]:
     shared = fit.shared[member]
+    # common ~ N(0, shared⁻¹); of each configuration change | common ~ N(−own⁻¹·cross·common, own⁻¹)
     root = np.linalg.cholesky(np.linalg.inv(shared + 1e-9 * np.eye(len(shared))))
-    common = generator.standard_normal((size, len(shared))) @ root.T
+    common = generator.standard_normal((size, len(shared))) @ root.T  # (s, g)
     own_inverse = np.linalg.inv(fit.own[member])
     response = own_inverse @ fit.cross[member]  # (c, 3, g)
     own_root = np.linalg.cholesky(own_inverse)
@@ -306,9 +312,10 @@ def _departed(
         return np.zeros((len(base), 0))
     time = clock(reached)
     towards = drift[:, None] ** 2 * np.minimum(points.time, time[:, None])  # (i, j)
-    white = fit.whitening[member]
+    # given the residuals r with covariance Σ = L·Lᵀ: N(towards·Σ⁻¹·r, drift²·time − towards·Σ⁻¹·towardsᵀ)
+    white = fit.whitening[member]  # L⁻¹, (i, j, j)
     cross_cov = np.einsum("ijk,ik->ij", white, towards)
-    weight = np.einsum("ijk,ij->ik", white, cross_cov)
+    weight = np.einsum("ijk,ij->ik", white, cross_cov)  # (i, j), Σ⁻¹·towards
     rest = np.maximum(drift**2 * time - (cross_cov**2).sum(axis=1), 0.0)
     start = base[:, fit.features.base_model]
     steep, middle, gain = (shape[:, fit.of] for shape in _shapes(local, start))

@@ -115,7 +115,10 @@ class JointModel:
         state = _of(state, self._spread(self._near(state, rows, value, SCREENING_NATS)))
         state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
         selected = self._near(state, rows, value, FINAL_NATS)
-        self._keep(selected)
+        self.scatter, self.drift = self.scatter[selected], self.drift[selected]
+        self.prior_mean = self.prior_mean[selected]
+        self.log_prior, self.log_noise = self.log_prior[selected], self.log_noise[selected]
+        self.whitening, self.white_steps = self.whitening[selected], self.white_steps[selected]
         state = _of(state, selected)
         self._scale_outliers(rows[selected[0]])
         state, rows, value, promised = self._climbed(state, ROUNDS)
@@ -140,6 +143,7 @@ class JointModel:
 
     def _evidence(self, state: FitState, rows: Vector, value: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Return the log evidence by Laplace's approximation, with the curvature that it rests on."""
+        # log p(scores | member) ≈ log p(mode) − ½ log |H|; by blocks |H| = |local| · |shared − crossᵀ·local⁻¹·cross|
         local, cross, shared, _, _ = self._curvature(state, rows)
         shared = shared - _over_configurations(cross, inverse(local) @ cross)
         volume = np.linalg.slogdet(local)[1].sum(axis=1) + np.linalg.slogdet(shared)[1]
@@ -177,12 +181,6 @@ class JointModel:
         order = np.argsort(-log_evidence, kind="stable")
         return order[: int((log_evidence >= log_evidence.max() - behind).sum())]
 
-    def _keep(self, members: NDArray[np.intp]) -> None:
-        self.scatter, self.drift = self.scatter[members], self.drift[members]
-        self.prior_mean = self.prior_mean[members]
-        self.log_prior, self.log_noise = self.log_prior[members], self.log_noise[members]
-        self.whitening, self.white_steps = self.whitening[members], self.white_steps[members]
-
     def _spread(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
         """Go on with some members, each with every scatter and drift; return which of them each comes from."""
         scale, drift = (grid.ravel() for grid in np.meshgrid(SCATTERS, DRIFTS, indexing="ij"))
@@ -205,8 +203,9 @@ class JointModel:
         """Set L⁻¹ of every curve's covariance, and half its log determinant summed over curves, per member."""
         drift, member = np.unique(self.drift, return_inverse=True)  # many members have the same
         time, identity = self.points.time, np.eye(self.points.x.shape[1])
-        shared = np.minimum(time[:, :, None], time[:, None, :])
-        departures = (drift[:, None] * self.outlier_scale)[..., None, None] ** 2 * shared
+        # Cov(score_j, score_k) = (drift · outlier scale)² · min(time_j, time_k) + variance_j · [j = k]
+        shared = np.minimum(time[:, :, None], time[:, None, :])  # (i, j, j)
+        departures = (drift[:, None] * self.outlier_scale)[..., None, None] ** 2 * shared  # (d, i, j, j)
         factors = np.linalg.cholesky(departures + self.points.variance[:, :, None] * identity)
         whitening = np.asarray(np.linalg.solve(factors, np.broadcast_to(identity, factors.shape)))
         log_noise = np.log(np.einsum("dijj->dij", factors)).sum(axis=(1, 2))
@@ -216,11 +215,12 @@ class JointModel:
     def _objective(self, state: FitState) -> tuple[Vector, Vector]:
         """Return minus the log posterior, up to what does not depend on the state, and whitened rows."""
         base, coefficients, deviation = state
-        local = _along(self.design, coefficients) + deviation
+        local = _along(self.design, coefficients) + deviation  # (h, c, 3)
         first_step = len(self.starts)
         from_start = (base[:, :first_step] @ self.begins.T)[..., None]
         score, missing, top, steep = sigmoid(local[:, self.of, None, :], from_start, self.log_x)
-        share = expit(local[:, self.of, 0, None])
+        # rows: ∂score / ∂(logit A, log C_mid, log B, R0 of each base model), and the residual
+        share = expit(local[:, self.of, 0, None])  # (h, i, 1), (A − R0) / (1 − R0)
         moved = score - from_start
         by_middle = (top - from_start) * steep * TAIL * missing * (1 - missing ** (1 / TAIL))
         rows = np.empty((*score.shape, LOCAL + first_step + 1))
@@ -243,7 +243,7 @@ class JointModel:
     def _curvature(self, state: FitState, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """Return the blocks of the Gauss–Newton matrix and the gradient's two parts."""
         base, coefficients, deviation = state
-        per_curve = rows[..., :LOCAL].swapaxes(2, 3) @ rows
+        per_curve = rows[..., :LOCAL].swapaxes(2, 3) @ rows  # JᵀJ and Jᵀr of each curve, (h, i, 3, 4 + m + k)
         summed = np.zeros((len(rows), len(self.design), *per_curve.shape[2:]))  # those without a curve have zeros
         summed[:, self.with_curves] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
         inner, with_base, with_rest = summed[..., :LOCAL], summed[..., LOCAL:-1], summed[..., -1]
@@ -271,6 +271,7 @@ class JointModel:
         local = local + damping[:, None, None, None] * np.einsum("hcll->hcl", local)[..., None] * np.eye(LOCAL)
         diagonal = np.einsum("hgg->hg", shared)
         shared = shared + damping[:, None, None] * diagonal[..., None] * np.eye(shared.shape[1])
+        # the deviations are eliminated: (shared − crossᵀ·local⁻¹·cross)·common = slope − crossᵀ·local⁻¹·local slope
         both = inverse(local) @ np.concatenate([cross, local_slope[..., None]], axis=-1)
         outer, inner = both[..., :-1], both[..., -1]
         reduced = shared - _over_configurations(cross, outer)

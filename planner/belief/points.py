@@ -1,4 +1,4 @@
-"""The points of many curves in one shape: a few bins each in log compute, with their variance."""
+"""The points of many curves in one shape, a few bins each in log compute, and the form of a curve."""
 
 import math
 from collections.abc import Sequence
@@ -95,17 +95,20 @@ def stacked(curves: Sequence[Binned], target: float) -> Points:
     """Bring curves together; the noise of scores without a standard error is one for all, as share of p(1 − p)."""
     if not curves:
         return Points(np.zeros((0, BINS)), np.zeros((0, BINS)), np.zeros((0, BINS)), math.nan)
-    x = np.stack([curve.x for curve in curves]) / target
+    x = np.stack([curve.x for curve in curves]) / target  # (i, j): curves, bins
     score = np.stack([curve.score for curve in curves])
     count = np.stack([curve.count for curve in curves])
     errors = np.stack([curve.given for curve in curves])
     total = DISPERSION_WORTH * DISPERSION_PRIOR + sum(curve.differences[0] for curve in curves)
+    # the variance of a score without a standard error is one share of p(1 − p) for all
     dispersion = total / (DISPERSION_WORTH + sum(curve.differences[1] for curve in curves))
     single = np.where(errors > 0, errors, dispersion * pass_rate_variance(score))
     variance = np.where(count > 0, single / np.maximum(count, 1.0), EMPTY_VARIANCE)
     return Points(x, score, variance, float(np.median(single[count > 0])))
 
 
+# A curve is R0 + (A − R0)·g(C) with 1 − g = (1 + (2^(1/k) − 1)·(C / C_mid)^B)^−k, Burr's distribution; with k = 1 it
+# is the sigmoid. From that all curves depart alike, linearly in log compute between a few knots.
 TAIL = 0.7  # k; runs of AllocBench come in more slowly than they rose, as with 0.5, and others as sigmoids do
 STEEPEST = 3.0  # |log B|
 FARTHEST_RISE = 200.0  # |z| beyond which a rise has not begun, or is over

@@ -43,7 +43,11 @@ def build_request(resolved: Resolved) -> Request:
     gpu = _gpu(config)
     budget, dollars = config.budget.gpu_hours, config.budget.dollars
     if dollars is not None:
-        budget = _hours_for(dollars, gpu)
+        if not gpu.dollars_per_hour:
+            raise InputError(
+                f"{{budget}}: a GPU-hour of {gpu.name} has no price: give GPU-hours", budget=f"${dollars:,.10g}"
+            )
+        budget = min(LARGEST_BUDGET_GPU_HOURS, dollars / gpu.dollars_per_hour)
     if budget is None:
         example = 0.03 if config.hardware.gpu == "cpu" else 5000
         raise InputError("no budget given: say how many GPU-hours there are, such as {budget}", budget=f"{example:g}")
@@ -57,7 +61,10 @@ def build_request(resolved: Resolved) -> Request:
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
-    searched, other_rates = config.axes.learning_rate_range, _other_rates(resolved)
+    # The first row is tried at other rates too, unless anybody gave a rate or further axes.
+    rate_is_set = resolved.source("recipe.learning_rate") != DEFAULT
+    other_rates = () if rate_is_set or has_axes(resolved.config.axes) else TRIED_RATES
+    searched = config.axes.learning_rate_range
     rule = LearningRateRule(config.recipe.learning_rate, config.recipe.learning_rate_rollouts)
     champion, rule = _with_rate(_champion(resolved), rule, config)
     # Other recipes are tried with the first row too, unless anybody gave one, a rate or axes.
@@ -82,15 +89,6 @@ def build_request(resolved: Resolved) -> Request:
         within_hours=None if config.budget.within is None else named_hours(config.budget.within),
         champion=champion,
     )
-
-
-def _hours_for(dollars: float, gpu: Gpu) -> float:
-    """Return the GPU-hours that an amount of money buys."""
-    if not gpu.dollars_per_hour:
-        raise InputError(
-            f"{{budget}}: a GPU-hour of {gpu.name} has no price: give GPU-hours", budget=f"${dollars:,.10g}"
-        )
-    return min(LARGEST_BUDGET_GPU_HOURS, dollars / gpu.dollars_per_hour)
 
 
 def _champion(resolved: Resolved) -> ChampionChoice | None:
@@ -179,12 +177,6 @@ def _hardware(config: Config, gpu: Gpu, runs: Iterable[tuple[Workload, RecipeTra
         least = max(per_trial or 1, budget / hours, *fits)
         gpus = gpu.gpus_per_node * 2 ** max(0, math.ceil(math.log2(least / gpu.gpus_per_node)))
     return Hardware(gpu, gpus, per_trial or gpus)
-
-
-def _other_rates(resolved: Resolved) -> tuple[float, ...]:
-    """Return the factors at which the first row is tried too: none where anybody gave a rate, or further axes."""
-    configured = resolved.source("recipe.learning_rate") != DEFAULT
-    return () if configured or has_axes(resolved.config.axes) else TRIED_RATES
 
 
 def _variants(config: Config, pass_rates: PassRates, gpu: Gpu) -> tuple[Variant, ...]:

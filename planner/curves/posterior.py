@@ -24,7 +24,13 @@ VISIBLE_UNTIL = 0.4  # log compute beyond the last point, up to which a rise's f
 
 @dataclass(frozen=True)
 class Prior:
-    """Grids, weights and scales; compute is relative to the last point, scores to the curve's scale."""
+    """What is believed of a curve before its points are seen: grids, weights and scales.
+
+    The mean function is one of: the sigmoid R0 + gain / (1 + (C_mid/C)^B) on a grid of (B, C_mid), a line in log C, or
+    a constant. On top of it lies a Brownian discrepancy in log C, which lets real curves have shoulders and slides and
+    makes the interval grow with the extrapolation. The numbers were chosen by the benchmark (docs/concepts/curves.md),
+    on shapes of curves and not on single ones. Compute is relative to the last point, scores to the curve's scale.
+    """
 
     exponents: tuple[float, ...] = (0.5, 0.8, 1.2, 1.8, 2.8, 4.5, 7.5, 13.0)
     # Steep rises are given more weight than their share of runs: where nothing has happened yet, they carry the chance

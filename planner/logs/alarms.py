@@ -1,6 +1,8 @@
 """What finds a run that goes wrong: its validation falls below its own best, or its updates teach nothing.
 
 With 5 errors apart it warned of one of 67 healthy runs, and found 27 of 31 bad ones with two thirds of the run unspent.
+Left out is what was measured to cry wolf or to come too late on 94 public curves and 111 runs with signals: entropy,
+norms of gradients, KL, and alarms of the forecast.
 """
 
 import math

@@ -54,7 +54,9 @@ def named_champion(text: str, configurations: Sequence[Configuration]) -> tuple[
 
     InputError where no configuration is like it.
     """
-    settings = _pairs(text)
+    settings = {SIZES.get(name.casefold(), name): value for name, value in PAIR.findall(text)}
+    if not settings or not all(name in settings for name in SIZES.values()):
+        raise InputError(f"--champion '{text}' does not name n and B: write n=8,B=64, and other axes as recipe=dapo")
     alike = [choice for choice in configurations if _is_like(choice, settings)]
     if not alike:
         some = "; ".join(named_configuration(choice) for choice in configurations[:6])
@@ -62,13 +64,6 @@ def named_champion(text: str, configurations: Sequence[Configuration]) -> tuple[
             f"--champion '{text}' is none of the {len(configurations)} configurations. Give one, such as {some}"
         )
     return _candidates(alike)
-
-
-def _pairs(text: str) -> dict[str, str]:
-    pairs = {SIZES.get(name.casefold(), name): value for name, value in PAIR.findall(text)}
-    if not pairs or not all(name in pairs for name in SIZES.values()):
-        raise InputError(f"--champion '{text}' does not name n and B: write n=8,B=64, and other axes as recipe=dapo")
-    return pairs
 
 
 def _is_like(configuration: Configuration, settings: dict[str, str]) -> bool:
@@ -90,11 +85,9 @@ def _candidates(alike: Sequence[Configuration]) -> tuple[Configuration, ...]:
     by_model: dict[Value | None, list[Configuration]] = {}
     for configuration in alike:
         by_model.setdefault(dict(configuration.axes).get(MODEL), []).append(configuration)
-    return tuple(min(choices, key=_octaves_from_rule) for choices in by_model.values())
-
-
-def _octaves_from_rule(configuration: Configuration) -> float:
-    return abs(rate_octaves(configuration.axes) or 0.0)
+    return tuple(
+        min(choices, key=lambda choice: abs(rate_octaves(choice.axes) or 0.0)) for choices in by_model.values()
+    )
 
 
 def _octaves_from_usual(configuration: Configuration) -> float:

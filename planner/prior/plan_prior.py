@@ -19,6 +19,10 @@ from planner.view import PARTS, Configuration, PlanPrior
 LEAST_RETENTION: Final = 0.2  # of the gain at any rate: no other is thought to gain more than five times as much
 
 
+# The learning rate's miss: where the best rate lies from the rule's is drawn, and a run at any rate loses by the way.
+# Studies ran at rates near the rule's, so what they say holds of it; another rate keeps a share of the gain, of what
+# the rule's keeps in the same draw, the same for all n and B, since the rule scales with them. Early on a rate shows
+# its speed, of which half holds at the end, and a collapse is not seen yet.
 def at_rate(scores: Values, base: float, factor: float, share: float | Values = 1.0) -> Values:
     """Return scores in all draws, one a row, as they would be at so many times the rule's learning rate.
 

@@ -81,7 +81,10 @@ class BudgetSplitter:
             ranked = self._grid.with_neighbours(self._grid.ranked(money), tried, request)
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
         if request.champion is not None:
-            champion = self._champion(ranked)
+            name = next(iter(request.candidates), None)
+            champion = next(
+                (cell for cell in ranked if cell.configuration == name), None
+            )  # None: it buys no step of it
             if champion is None or champion.affordable_steps < FEWEST_FINAL_UPDATES:
                 return None
             return BudgetSplit(fraction, ranked, grants, money, took, champion)
@@ -91,11 +94,6 @@ class BudgetSplitter:
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
         return BudgetSplit(fraction, ranked, grants, money, took, ranked[0])
-
-    def _champion(self, ranked: Iterable[PricedCell]) -> PricedCell | None:
-        """Return the champion's row; None where the grid is explored, or the budget buys no step of it."""
-        name = next(iter(self._request.candidates), None)
-        return next((cell for cell in ranked if cell.configuration == name), None)
 
     def _in_time(self, gpu_hours: float, pilot_wall_hours: float) -> float:
         """Return what of the final run's GPU-hours its GPUs can take by the deadline."""

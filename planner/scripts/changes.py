@@ -97,7 +97,10 @@ def check(launch: Launch, budget: float | None = None) -> Checked:
     gains: Sequence[Gain | None] = [None] * len(tried)
     usual_gain: Gain | None = None
     if hours is not None:
-        usual = [verdict(_usual(launch))]
+        n, B = USUAL[0]
+        prompts = launch.traits.updates_per_batch * B
+        at_rule = replace(launch, rollouts_per_prompt=n, prompts_per_batch=prompts, learning_rate=None)
+        usual = [verdict(at_rule)]
         bought, score, (*gains, usual_gain) = _scores([before_changes, *(each[3] for each in tried), *usual], hours)
         usual_gain = usual_gain if usual_gain[0] > usual_gain[1] / Z90 else None
     best: dict[str, Improvement] = {}
@@ -140,13 +143,6 @@ def _together(launch: Launch, improvements: Sequence[Improvement]) -> tuple[tupl
                 changed = _with(launch, improvement.name, improvement.after)
                 launch = changed if _flagged(verdict(changed)) <= _flagged(verdict(launch)) else launch
     return tuple(chosen), launch
-
-
-def _usual(launch: Launch) -> Launch:
-    """Return the same launch with the usual n and B, at the rule's learning rate."""
-    n, B = USUAL[0]
-    prompts = launch.traits.updates_per_batch * B
-    return replace(launch, rollouts_per_prompt=n, prompts_per_batch=prompts, learning_rate=None)
 
 
 def _scores(verdicts: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval | None, list[Gain]]:

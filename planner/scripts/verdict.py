@@ -25,6 +25,8 @@ from planner.price.step import Interval, Price
 from planner.prior.plan_prior import retained_gain
 from planner.scripts.launch import Launch
 
+# Sizes that trainers refuse: verl 0.9 (utils/config.py, workers/engine_workers.py, utils/tensordict_utils.py), TRL 1.16
+# (GRPOConfig), OpenRLHF 0.11 and DeepSpeed's batch of micro-batches; SkyRL and NeMo RL ask for whole updates too.
 WHOLE_UPDATES = ("verl", "openrlhf", "skyrl", "nemo-rl")
 
 
