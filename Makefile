@@ -139,9 +139,10 @@ $(TINKER)/.installed: $(STAMP)  # uv is what tx starts its engine by; later SDKs
 	$(call add,$(TINKER),torch==2.13.0 skyrl-tx==0.3.0 'jax[cpu]' flax optax fastapi sqlmodel aiosqlite greenlet uv tinker==0.9.0)
 	@touch $@
 
-check: setup  ## lint, format, arrows between the packages, and types
+check: setup  ## lint, names, format, arrows between the packages, and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tests/names.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
