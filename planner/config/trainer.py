@@ -44,6 +44,11 @@ def is_secret(name: str, value: object = "") -> bool:
     return bool(_SECRET.search(name) or _PASSWORD_IN_URL.match(str(value)))
 
 
+def is_service(trainer: "TrainerChoice | None") -> bool:
+    """Whether somebody else's GPUs train: a trial then needs none of its own."""
+    return trainer is not None and trainer.name == TINKER
+
+
 class Patience(Section):
     """After how many seconds without a sign of life a trainer hangs; of builtin the defaults count."""
 

@@ -10,6 +10,7 @@ Prompt = str | Messages
 _OUT_OF_RANGE = "out-of-range"
 CALLS, DOLLARS = "reward_calls", "reward_dollars"  # of a judge that is asked by HTTP
 SPENT = (CALLS, DOLLARS)  # metrics that add up
+CHARGED = ("prefill_tokens", "sample_tokens", "train_tokens", "service_dollars")  # by a service that trains
 FAILED_SHARE = "failed_reward_share"  # metric of a point: of the rewards that were asked for
 
 

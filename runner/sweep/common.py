@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from budgets import catalogue
 from budgets.errors import InputError
 from planner.config import embedded_tasks
-from planner.config.trainer import COMMAND, TrainerChoice
+from planner.config.trainer import COMMAND, TrainerChoice, is_service
 from planner.recipes import load_recipe
 from planner.store.schema import Plan
 from planner.tables import explained
@@ -51,7 +51,7 @@ def training_of(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None
         "validation": _validation(plan, choice, trainer),
         "machine": _machine(plan, choice, trainer, on_cpu=on_cpu),
         "simulation": choice.simulation,
-        "trainer": trainer.model_dump() if trainer else None,
+        "trainer": _priced(trainer, plan).model_dump() if trainer else None,
     }
     keys = ("task.reward", "machine.device", "machine.engine", "machine.weights")
     flags = {key: f"--{key.partition('.')[2]}" for key in keys}
@@ -59,6 +59,14 @@ def training_of(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None
         return Training.model_validate(settings)
     except ValidationError as error:
         raise explained(error, Training, flags, "the plan") from error
+
+
+def _priced(trainer: TrainerChoice, plan: Plan) -> TrainerChoice:
+    """Return the trainer with what its tokens cost, where it is a service."""
+    prices = plan.config.get("cost", {}).get("per_million") or {}
+    if not is_service(trainer) or not any(prices.values()):
+        return trainer
+    return trainer.model_copy(update={"options": {"per_million": prices, **trainer.options}})
 
 
 def _has_own(trainer: TrainerChoice | None) -> bool:
@@ -124,7 +132,7 @@ def _machine(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None, *
         "engine": choice.engine or ("vllm" if device == "cuda" and trainer is not None else "torch"),
         "weights": choice.weights or ("bfloat16" if device == "cuda" else "float32"),
         "gpus": (gpus := pilot_gpus(plan)),
-        "nodes": nodes_of(plan, gpus),
+        "nodes": 1 if is_service(trainer) else nodes_of(plan, gpus),
         "memory_gb": catalogue.gpu(plan.hardware["gpu"], plan.config.get("gpus")).memory_gb,
         **({"micro_batch_tokens": choice.micro_batch_tokens} if choice.micro_batch_tokens else {}),
         **{key: value for key, value in plan.config.get("cost", {}).items() if key in ("lora_rank", "lora_alpha")},

@@ -11,7 +11,7 @@ from budgets import catalogue
 from budgets.errors import BudgetError, InputError
 from planner.axes import RECIPE, suffix, text_of
 from planner.config.layers import DEFAULT
-from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
+from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer, is_service
 from planner.policy.champion import KEY, champion_of, most_of_a_sweep
 from planner.store.schema import Candidate, Plan, Trial
 from planner.tables import Section, explained
@@ -181,7 +181,7 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
             gpu=hardware["gpu"],
             slots=per_pilot,
             cpus=float(per_pilot if on_cpu else 1),
-            gpus=0.0 if on_cpu else per_pilot,
+            gpus=0.0 if on_cpu or is_service(trainer) else per_pilot,
         ).model_dump(),
         "final_gpus": None if per_trial == per_pilot else per_trial,
         "final_nodes": 1 if per_trial == per_pilot else nodes_of(plan, per_trial),

@@ -19,7 +19,7 @@ from planner.percent import percent
 from runner.backends import open_backend
 from runner.ports.backend import Point, TrainerBackend, UnreadableError
 from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
-from runner.ports.task import FAILED_SHARE, SPENT
+from runner.ports.task import CHARGED, FAILED_SHARE, SPENT
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
 from runner.tasks.rewards import NOTED
@@ -41,7 +41,7 @@ class _Trial(OpenTrial):
         super().__init__(backend, Path(work.folder), step)
         self._of = (work.trial, config, work.folder)
         self._mirror = mirror
-        self._warned, self._spent = False, dict.fromkeys(SPENT, 0.0)
+        self._warned, self._spent = False, dict.fromkeys((*SPENT, *CHARGED), 0.0)
         self.notes: list[str] = []
         if step is None and work.from_step:
             self.notes.append(f"begins anew instead of going on from step {work.from_step}: no checkpoint can be read")
@@ -52,8 +52,8 @@ class _Trial(OpenTrial):
         return (*self._of, self.step) == (work.trial, config, work.folder, work.from_step)
 
     def watch_rewards(self, point: Point) -> None:
-        """Add up what a judge costs, and note once where too many rewards failed for scores to be taken as they are."""
-        for name in SPENT:
+        """Add up what judge and service charge, and note once where too many rewards failed to trust the scores."""
+        for name in self._spent:
             self._spent[name] += point.metrics.get(name, 0.0)
         share = max(point.metrics.get(name, 0.0) for name in (FAILED_SHARE, f"validation_{FAILED_SHARE}"))
         if share > NOTED and not self._warned:
@@ -63,12 +63,14 @@ class _Trial(OpenTrial):
 
     def drain_notes(self) -> tuple[str, ...]:
         """Return what is to be noted of a segment, once."""
-        calls, dollars = self._spent.values()
+        calls, dollars, read, sampled, trained, charged = self._spent.values()
         judge = [f"a judge was called {calls:,.0f} times" + (f", for ${dollars:,.2f}" if dollars else "")]
+        used = f"the service read {read:,.0f} tokens, sampled {sampled:,.0f} and trained on {trained:,.0f}"
+        service = [used + (f", for ${charged:,.2f}" if charged else "")]
         backend: Any = self._backend
         notes_of_backend, backend.notes = getattr(backend, "notes", ()), ()
-        notes, self.notes, self._spent = self.notes, [], dict.fromkeys(SPENT, 0.0)
-        return (*notes_of_backend, *notes, *(judge if calls else ()))
+        notes, self.notes, self._spent = self.notes, [], dict.fromkeys((*SPENT, *CHARGED), 0.0)
+        return (*notes_of_backend, *notes, *(judge if calls else ()), *(service if read else ()))
 
     def store(self, segment: int) -> str | None:
         """Store a copy of what is saved, where there is a place for it."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 collect_ignore_glob = [] if find_spec("tx") and find_spec("tinker") else ["*.py"]
 
+PRICES = {"prefill": 1.0, "sample": 2.0, "train": 3.0}
 Made = Callable[..., TrialConfig]
 
 
@@ -46,7 +47,7 @@ def made(server: Server) -> Made:
     """Return what makes a trial of 16 rollouts a step, scored in every second one."""
 
     def make(url: str = "", recipe: dict[str, object] | None = None, **options: object) -> TrialConfig:
-        described = {"base_url": url or server.url, "model": server.model, "lora_rank": 8, **options}
+        described = {"base_url": url or server.url, "model": server.model, "lora_rank": 8, "per_million": PRICES}
         return TrialConfig(
             task=TaskChoice(name="sum-easy"),
             recipe=Recipe.model_validate({"name": "plain", "optimizer": {"clip_norm": None}, **(recipe or {})}),
@@ -54,7 +55,7 @@ def made(server: Server) -> Made:
             prompts_per_batch=4,
             learning_rate=3e-4,
             validation=ValidationPlan(problems=8, samples=2, every_rollouts=32),
-            trainer=TrainerChoice(name="tinker", options=described),
+            trainer=TrainerChoice(name="tinker", options={**described, **options}),
         )
 
     return make

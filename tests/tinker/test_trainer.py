@@ -19,7 +19,7 @@ from runner.trainers.tinker.service import unload
 from runner.training import checkpoints
 from runner.training.trial import OpenTrial
 from tests.conformance.trainer_backend import *  # noqa: F403
-from tests.tinker.conftest import Made
+from tests.tinker.conftest import PRICES, Made
 from tests.tinker.serving import KEY, Proxy, Reply, Server
 
 
@@ -89,6 +89,8 @@ def test_killed_and_resumed_it_has_the_same_weights_and_optimizer_bit_by_bit(
     assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
     counted = server.tokens(adapter(tmp_path / "whole"))
     assert counted == {name: sum(point.metrics[f"{name}_tokens"] for point in whole) for name in counted}
+    dollars = sum(PRICES[name] * count for name, count in counted.items()) / 1e6
+    assert sum(point.metrics["service_dollars"] for point in whole) == pytest.approx(dollars)
 
 
 def test_what_another_trainer_calls_a_recipe_is_said_of_the_server_by_name(made: Made, tmp_path: Path) -> None:

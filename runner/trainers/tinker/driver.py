@@ -14,6 +14,7 @@ from pydantic import Field
 
 import runner
 from budgets.errors import InputError, TrainingError, UnknownNameError
+from planner.config.cost import TokenPrices
 from planner.config.trainer import API_KEY
 from planner.recipes.schema import Recipe
 from planner.tables import Count, Positive, Section
@@ -37,6 +38,7 @@ class TinkerOptions(Section):
     api_key_env: str = Field(API_KEY, description="variable that holds its key, which is never stored")
     model: str | None = Field(None, description="the model's name there; else as [task] or --model names it")
     lora_rank: Count | None = Field(None, description="rank of the adapters; else that of [cost], else 32")
+    per_million: TokenPrices | None = Field(None, description="what its tokens cost; else as [cost] has it")
     call_seconds: Positive = Field(600.0, description="that an answer may take; then the trial is tried again")
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
+from planner.config.cost import TokenPrices
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
 from runner.tasks.task_loader import open_task
 from runner.trainers.driver import GATE, WAITING
 from runner.trainers.tinker.service import Service, lacks
-from runner.trainers.tinker.training import NoWeights, ServiceEngine, ServiceUpdater, is_finite, loss_of
+from runner.trainers.tinker.training import NoWeights, ServiceEngine, ServiceUpdater, loss_of
 from runner.trainers.trainer_process import MetricsWriter, write_whole
 from runner.training import checkpoints
 from runner.training.collector import BatchSource, Collector
@@ -69,12 +70,15 @@ class Session:
         """Write the line of a point, with the tokens that it took."""
         used = {name: count - self._counted[name] for name, count in self._service.tokens.items()}
         self._counted = dict(self._service.tokens)
-        metrics = {**is_finite(dict(point.metrics)), **{f"{name}_tokens": count for name, count in used.items()}}
+        prices = TokenPrices.model_validate(self._run["per_million"] or {}).dollars(used)
+        charged = {} if prices is None else {"service_dollars": prices}
+        numbers = {name: value for name, value in point.metrics.items() if isinstance(value, int | float)}
+        tokens = {f"{name}_tokens": count for name, count in used.items()}
         self._writer.say(
             point.optimizer_step,
             score=point.score,
             score_standard_error=point.score_standard_error,
-            metrics=metrics,
+            metrics={**numbers, **tokens, **charged},
             seconds=point.metrics["seconds"],
         )
 

@@ -1,6 +1,5 @@
 """Rollouts and updates by a Tinker service, in the forms in which rlplan's own trainer has an engine and an updater."""
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -185,8 +184,3 @@ class ServiceUpdater:
             length = int(batch.mask[row].sum())
             table[row, :length] = table.new_tensor(values[-length:])
         return table
-
-
-def is_finite(values: dict[str, float]) -> dict[str, float]:
-    """Return the numbers among metrics."""
-    return {name: value for name, value in values.items() if isinstance(value, int | float) and math.isfinite(value)}

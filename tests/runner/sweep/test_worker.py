@@ -244,7 +244,8 @@ def test_failed_rewards_and_what_a_judge_costs_are_noted_with_the_segment(works:
         def advance(self, segment: Segment) -> Iterator[Point]:
             for step, share in ((0, 0.01), (1, 0.02), (2, 0.5)):
                 said = {"failed_reward_share": share, "notes": ["problem 'p': raised: it hurts"]}
-                spent = {"reward_calls": 1500.0, "reward_dollars": 2.5}
+                spent = {"reward_calls": 1500.0, "reward_dollars": 2.5, "service_dollars": 0.25}
+                spent |= {"prefill_tokens": 4000.0, "sample_tokens": 500.0, "train_tokens": 2000.0}
                 yield Point(step, 1, 1, 1.0, 1.0, score=0.5, metrics={**said, **spent})
 
         def checkpoint(self) -> Saved:
@@ -256,6 +257,7 @@ def test_failed_rewards_and_what_a_judge_costs_are_noted_with_the_segment(works:
     assert ended.notes == (
         "2.0 % of the rewards of step 1 failed: problem 'p': raised: it hurts",
         "a judge was called 4,500 times, for $7.50",
+        "the service read 12,000 tokens, sampled 1,500 and trained on 6,000, for $0.75",
     )
 
 

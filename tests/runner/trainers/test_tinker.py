@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,17 @@ import pytest
 import torch
 
 from budgets.errors import InputError, TrainingError
+from planner.config import build_request, resolved_values
 from planner.config.trainer import TrainerChoice
+from planner.proposals import propose
 from planner.recipes.schema import Recipe
+from planner.store import open_store
+from rlplan.actions.configuration import load_configuration
+from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.grpo.objective import Tokens, objective, token_weights
 from runner.policy.scorer import Batch
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.sweep.plan import SweepChoice, sweep_spec
 from runner.trainers.tinker.driver import DRIVER
 from runner.trainers.tinker.service import averages_of, failure, lacks
 from runner.trainers.tinker.training import ServiceUpdater, loss_of
@@ -103,6 +110,29 @@ def test_a_wrong_key_a_wrong_model_and_a_wrong_address_are_found_before_a_sweep(
     with pytest.raises(InputError, match=r"refuses the key in TINKER_API_KEY \(401\)") as refusal:
         DRIVER.reach(trial(base_url=service))
     assert "tml-wrong" not in str(refusal.value)
+
+
+def test_its_trials_need_no_gpu_of_ones_own_and_know_what_tokens_cost(
+    service: str, task: TaskChoice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TINKER_API_KEY", KEY)
+    flags: dict[str, tuple[str, Any]] = {
+        "budget.gpu_hours": ("--budget", 50.0),
+        "hardware.gpus": ("--gpus", 16),
+        "workload.response_tokens": ("--response-tokens", 8),
+        "cost.per_million": ("rlplan.toml", {"sample": 0.4}),
+        "trainer.name": ("rlplan.toml", "tinker"),
+        "trainer.options": ("rlplan.toml", {"base_url": service, "model": "tiny"}),
+    }
+    resolved = load_configuration(None, None, flags)
+    proposal = propose(build_request(resolved))
+    with open_store(tmp_path / "rlplan.db") as store:
+        row = new_plan(proposal, resolved_values(proposal.request, resolved), [], "test")
+        plan = store.plan(store.save_plan(row, new_candidates(proposal), created_at=datetime(2026, 1, 1, tzinfo=UTC)))
+        spec = sweep_spec(plan, SweepChoice(problems=task.name, model=task.model))
+    assert (spec.resources.gpus, spec.training.machine.nodes) == (0, 1)
+    assert spec.training.trainer is not None
+    assert spec.training.trainer.options["per_million"]["sample"] == 0.4
 
 
 class StatusError(Exception):
