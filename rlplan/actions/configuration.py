@@ -102,7 +102,7 @@ def load_configuration(
     from_file = [file_layer(Path(file))] if file is not None else []
     # The task that a file names decides over the defaults below that file.
     sections = [section for layer in from_file if isinstance(section := layer.tables.get("workload"), dict)]
-    named_task = task or next((str(each["task"]) for each in sections if isinstance(each.get("task"), str)), None)
+    named_task = task or next((str(table["task"]) for table in sections if isinstance(table.get("task"), str)), None)
     from_task = task_layers(named_task, cpu_cores()) if named_task else []
     layers = [*from_task, *from_file, *flag_layer(flags)]
     resolved = resolve(layers)

@@ -67,7 +67,7 @@ def targets_of(request: FitRequest) -> tuple[Target, ...]:
     """Return where to predict."""
     given: Any = request.predict_at
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    texts = [str(each) for each in several if each is not None]
+    texts = [str(place) for place in several if place is not None]
     if not texts:
         return tuple(Target(f"{multiple:g}×", multiple=multiple) for multiple in DEFAULT_MULTIPLES)
     targets = tuple(Target("end") if text == "end" else Target(text, x=number_in(text)) for text in texts)

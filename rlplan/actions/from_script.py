@@ -46,7 +46,7 @@ def name_in(named: str, file: Path) -> str:
 def model_of(facts: ScriptFacts, file: str | Path) -> str:
     """Return the model that a script names, or say what it has in its place."""
     if not facts.settings.model:
-        left_open = next((f" ({each} is set by nobody)" for each in facts.unresolved if "model" in each), "")
+        left_open = next((f" ({line} is set by nobody)" for line in facts.unresolved if "model" in line), "")
         raise InputError(f"{file} names no model{left_open}: give --model NAME, or a folder with its config.json")
     return facts.settings.model
 
@@ -67,7 +67,7 @@ def trained_on(script: Path) -> dict[str, str]:
     facts = facts_of([script])
     model, dataset = facts.settings.model or "", facts.values.get("dataset")
     name = str(dataset[0] if isinstance(dataset, list) and len(dataset) == 1 else dataset or "")
-    file = next((each for each in (Path(name), script.parent / name) if name and each.is_file()), None)
+    file = next((path_here for path_here in (Path(name), script.parent / name) if name and path_here.is_file()), None)
     of_hub = is_hub_name(name) and Path(name).suffix not in SUFFIXES
     found = {
         "trainer": facts.trainer if facts.trainer == facts.maker else None,
@@ -86,7 +86,7 @@ def with_script(
     """
     if script is None:
         return flags
-    path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
+    path, given = Path(script), {key: flag for key, flag in flags.items() if flag[1] is not None}
     facts = facts_of([path], {"gpus": given["hardware.gpus"][1]} if "hardware.gpus" in given else None)
     overrides: Overrides = {}
     if task is None:

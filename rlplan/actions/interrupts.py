@@ -26,13 +26,13 @@ class Interrupts:
         # stays ignored.
         self._terminals = [output for output in OUTPUTS if os.isatty(output)]
         here = threading.current_thread() is threading.main_thread()
-        signals = [each for each in SIGNALS if here and signal.getsignal(each) is not signal.SIG_IGN]
-        self._before = {each: signal.signal(each, self._handle) for each in signals}
+        signals = [number for number in SIGNALS if here and signal.getsignal(number) is not signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._handle) for number in signals}
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:

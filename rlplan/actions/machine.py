@@ -47,7 +47,7 @@ ok, mind, bad = (partial(Finding, health) for health in (Health.OK, Health.MIND,
 def verdict(findings: Iterable[Finding]) -> Health:
     """Return the worst."""
     healths = {finding.health for finding in findings}
-    return next((each for each in (Health.BAD, Health.MIND) if each in healths), Health.OK)
+    return next((health for health in (Health.BAD, Health.MIND) if health in healths), Health.OK)
 
 
 GIB = 2**30
@@ -158,12 +158,12 @@ class Findings(Answer):
         yield from canvas.lines(verdicts[verdict(found)], "bold")
         yield ""
         in_full = invocation.explain or self.rehearsed
-        well = [] if in_full else [each for each in found if each.health is Health.OK]
-        if shown := [each for each in found if each not in well]:
+        well = [] if in_full else [finding for finding in found if finding.health is Health.OK]
+        if shown := [finding for finding in found if finding not in well]:
             yield from lines(shown, canvas)
         if well:
             # What is absent, and not needed for a first sweep, is called so.
-            absent = [(each.what, re.match(r"(none|not installed)[:;]", each.found)) for each in well]
+            absent = [(finding.what, re.match(r"(none|not installed)[:;]", finding.found)) for finding in well]
             yield from canvas.lines(f"ok: {', '.join(f'{what} ({so[1]})' if so else what for what, so in absent)}.")
         if self.rehearsed:
             bad = verdict(found) is Health.BAD
@@ -193,14 +193,14 @@ def lines(findings: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":
     """Write each finding under its name; a command is never broken, so that it can be copied."""
     from rich.text import Text  # noqa: PLC0415
 
-    indent = 6 + max(len(each.what) for each in findings) + 2
-    for each in findings:
-        first = f"{each.health:<6}{each.what:<{indent - 6}}"
-        yield from _hanging(first, each.found, indent, canvas, _STYLES[each.health])
-        if each.why:
-            yield from _hanging(" " * indent, each.why, indent, canvas)
-        if each.do:
-            yield Text(canvas.spelled(f"{' ' * 6}> {each.do}"), style="bold", overflow="fold")
+    indent = 6 + max(len(finding.what) for finding in findings) + 2
+    for finding in findings:
+        first = f"{finding.health:<6}{finding.what:<{indent - 6}}"
+        yield from _hanging(first, finding.found, indent, canvas, _STYLES[finding.health])
+        if finding.why:
+            yield from _hanging(" " * indent, finding.why, indent, canvas)
+        if finding.do:
+            yield Text(canvas.spelled(f"{' ' * 6}> {finding.do}"), style="bold", overflow="fold")
 
 
 def _hanging(first: str, text: str, indent: int, canvas: Canvas, style: str = "") -> "Iterator[Text]":

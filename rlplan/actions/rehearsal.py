@@ -58,7 +58,7 @@ def rehearse_final(request: LaunchRequest, seconds: float = SECONDS) -> Iterator
     summary = f"{named_configuration(run.configuration)}, {run.length.steps:,} updates on {_layout(spec)}"
     yield ok("final run", summary)
     sizes = [(row, Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)) for row in candidates]
-    own = [each for each, configuration in sizes if configuration == run.configuration]
+    own = [candidate for candidate, configuration in sizes if configuration == run.configuration]
     yield from _tried(_Asked(spec, planned.plan, own, request.ray_address, seconds))
 
 
@@ -102,7 +102,7 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
 
 def _trials(spec: SweepSpec, candidates: Sequence[Candidate]) -> dict[str, TrialConfig]:
     rates = {configuration_of(row): row.learning_rate for row in candidates}
-    return {trial_name(each, spec.seed): spec.trial(each, rate, spec.seed) for each, rate in rates.items()}
+    return {trial_name(cell, spec.seed): spec.trial(cell, rate, spec.seed) for cell, rate in rates.items()}
 
 
 def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator[Finding]:
@@ -139,13 +139,13 @@ def _storage(folder: Path, url: str | None, address: str | None) -> Iterator[Fin
     except InputError as error:
         yield bad("storage", str(above), str(error), "is the cluster up?")
         return
-    for each in machines:
-        if each.error:
-            yield bad("storage", each.host, each.error, remedy)
-    if not (sound := [each for each in machines if not each.error]):
+    for node in machines:
+        if node.error:
+            yield bad("storage", node.host, node.error, remedy)
+    if not (sound := [node for node in machines if not node.error]):
         return
-    slowest = min(each.written_per_second or 0.0 for each in sound)
-    read = min(each.read_per_second or 0.0 for each in sound)
+    slowest = min(node.written_per_second or 0.0 for node in sound)
+    read = min(node.read_per_second or 0.0 for node in sound)
     who = f"{len(sound)} machines read what another wrote" if len(sound) > 1 else "this machine writes and reads"
     found = f"{who} in {above}, {slowest:,.0f} MB/s written and {read:,.0f} MB/s read on the slowest"
     if slowest < SLOW:

@@ -59,7 +59,7 @@ class PartsData(View[Memory]):
 
 def check_script(request: CheckRequest) -> CheckedScript:
     """Read a script and judge what it would launch, with what flags say in its place."""
-    files = [Path(each) for each in ([request.files] if isinstance(request.files, str | Path) else request.files)]
+    files = [Path(path) for path in ([request.files] if isinstance(request.files, str | Path) else request.files)]
     given = {name: value for name, value in vars(request).items() if value is not None}
     facts = facts_of(files, {name: given[name] for name in OF_SCRIPT if name in given})
     settings = facts.settings
@@ -84,7 +84,7 @@ def check_script(request: CheckRequest) -> CheckedScript:
     assumptions = assumptions_of(checked.verdict.price, resolved)
     own = f"{facts.maker}'s own"  # what the script leaves to its trainer
     assumptions += [Assumption(name.replace("_", " "), str(value), own) for name, value in facts.assumed.items()]
-    assumptions += [Assumption("in the script", each, "give what it would say by flags") for each in facts.unresolved]
+    assumptions += [Assumption("in the script", line, "give what it would say by flags") for line in facts.unresolved]
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
 
@@ -106,9 +106,9 @@ def _configuration(
     facts: ScriptFacts, model: str, request: CheckRequest | FitsRequest, log: str | Path | None = None
 ) -> Resolved:
     """Return the configuration: the user's file, then the script, then flags."""
-    flags = {key: each for key, each in flagged(request).items() if each[1] is not None and key != "workload.model"}
+    flags = {key: flag for key, flag in flagged(request).items() if flag[1] is not None and key != "workload.model"}
     if isinstance(request, CheckRequest) and request.task:
-        of_script = {key: each for key, each in configured(facts, model).items() if key in BESIDE_TASK}
+        of_script = {key: value for key, value in configured(facts, model).items() if key in BESIDE_TASK}
         return load_configuration(request.config, request.task, {**of_script, **flags}, log)
     overrides = overrides_of(facts, model, flags.get(CAP))
     if facts.settings.gpus is None:
@@ -145,4 +145,4 @@ def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tup
     }
     guesses = [key for key in taken if resolved.source(key) in (DEFAULT, "one node") and not known.get(key)]
     named = ["workload.prompt_set_size"] if launch.prompts_by_name else []
-    return [each for key, each in taken.items() if key in guesses + named]
+    return [guess for key, guess in taken.items() if key in guesses + named]

@@ -165,7 +165,7 @@ def _in_tables(text: str, key: str, value: str) -> str | None:
         if table := _TABLE.match(line):
             above = [(-1, table[1])]
         elif opened := _OPENED.match(line):
-            above = [*(each for each in above if each[0] < len(opened[1])), (len(opened[1]), opened[2])]
+            above = [*(table for table in above if table[0] < len(opened[1])), (len(opened[1]), opened[2])]
         elif leaf := _LEAF.match(line):
             within = [name for indent, name in above if indent < len(leaf[1])]
             if ".".join([*within, leaf[2]]).replace("-", "_") == wanted:

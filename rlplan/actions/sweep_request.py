@@ -161,7 +161,7 @@ def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
 
         of_script = trained_on(request.script)
         given = {"trainer"} | {key for key in of_script if getattr(choice, key)}  # sweep_spec reads the trainer
-        choice = choice.model_copy(update={key: each for key, each in of_script.items() if key not in given})
+        choice = choice.model_copy(update={key: value for key, value in of_script.items() if key not in given})
     search = None if choice.search == "none" else choice.search
     if choice.search is None and (plan.config.get("axes") or {}).get("learning_rate_range"):
         search = "tpe"  # something proposes trials where a learning rate is to be found

@@ -172,7 +172,7 @@ def _texts(value: Any) -> list[str]:
     """Return values as texts; none of what is no text or number."""
     if value is None or isinstance(value, bool):
         return []
-    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def _flag(parameter: Any, value: Any) -> Iterator[str]:

@@ -150,7 +150,7 @@ class Check(Answer):
     def phase_seconds(self) -> dict[str, float]:
         """Seconds of each phase of a batch."""
         times = self.found.launch.traits.updates_per_batch
-        return {each.phase: each.median * times for each in self.verdict.price.phases}
+        return {phase.phase: phase.median * times for phase in self.verdict.price.phases}
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw red flags, the run in nine lines, and what would help most."""

@@ -116,9 +116,9 @@ def rows_of(script: CheckedScript) -> list[Row]:
 def _costs(script: CheckedScript) -> Iterator[Row]:
     verdict, lengths = script.checked.verdict, script.launch.workload.responses
     yield "Fits" if verdict.memory.fits else "Does not fit", fit_line(verdict.memory)
-    whole = sum(each.median for each in verdict.price.phases)
+    whole = sum(phase.median for phase in verdict.price.phases)
     phases = sorted(verdict.price.phases, key=lambda row: -row.median)[:3]
-    shares = ", ".join(f"{each.phase.replace('_', ' ')} {percent(each.median / whole)}" for each in phases)
+    shares = ", ".join(f"{phase.phase.replace('_', ' ')} {percent(phase.median / whole)}" for phase in phases)
     yield "A batch" if script.launch.updates > 1 else "A step", f"{_between(verdict.step_seconds, ' s')}: {shares}"
     yield "The run", _run(script)
     if (score := script.checked.score) is not None:

@@ -37,9 +37,9 @@ class Decisions(Answer):
             part = "" if len(shown) == len(self.decisions) else f"the last {len(shown)} of "
             counted = plural(len(self.decisions), "decision")
             yield canvas.line(f"{self.sweep}: {part}{counted}, the newest last", "bold")
-            one_day = canvas.width < WIDE and len({each.at.date() for each in shown}) == 1
+            one_day = canvas.width < WIDE and len({decision.at.date() for decision in shown}) == 1
             moment_format = "%H:%M:%S" if one_day else "%Y-%m-%d %H:%M:%S"
-            beside = BESIDE + len(moment_format) + max(len(each.trial or "") for each in shown)
+            beside = BESIDE + len(moment_format) + max(len(decision.trial or "") for decision in shown)
             signs = None if in_full else 2 * max(LEGIBLE, canvas.width - beside - LOST)
             columns: Sequence[Column[Decision]] = (
                 Column("#", attrgetter("number")),

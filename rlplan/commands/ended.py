@@ -112,8 +112,8 @@ class SweepEnd(Answer):
             yield from next_steps([invocation.step(verb, picture.sweep, does) for verb, does in steps], canvas)
             return
         yield from canvas.lines(sentence(picture.answer), "bold")
-        for each in self.usual:
-            yield from canvas.lines(usual_sentence(each, picture.answer.ranking[0]))
+        for choice in self.usual:
+            yield from canvas.lines(usual_sentence(choice, picture.answer.ranking[0]))
         yield from canvas.lines(_spending(picture))
         yield ""
         yield ranked_table(picture.answer.ranking[:ROWS], canvas)

@@ -27,7 +27,7 @@ class ModelRoom(Answer):
 
     model = Key[str]("launch.workload.model.name")
     fits = Key[bool]("room.fits")
-    memory = Key[PartsData](lambda each: PartsData(each.room))
+    memory = Key[PartsData](lambda room: PartsData(room.room))
     fewest_by_gpu = Key[Mapping[str, int]]("fewest", "GPUs of each kind that would do")
 
     @property

@@ -168,7 +168,7 @@ class Line(Answer):
                 f"# {found.of}, row {row.rank}: n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{of}",
                 f"# {row.update_steps:,} steps at learning rate {rate(row.learning_rate)}, recipe {row.recipe}",
                 *([f"# {found.note}"] if found.note else []),
-                *(f"{each} \\" for each in (*([found.launcher] if found.launcher else []), *found.arguments[:-1])),
+                *(f"{word} \\" for word in (*([found.launcher] if found.launcher else []), *found.arguments[:-1])),
                 found.arguments[-1],
             ]
         )
@@ -249,7 +249,7 @@ def answer(request: LaunchRequest) -> LaunchPlan | Line | Findings | Submitted |
 
 def _require_only_printed(request: LaunchRequest) -> None:
     """Refuse what --print would pass over."""
-    others = (each for each in fields(LaunchRequest) if each.name not in PRINTED)
+    others = (flag for flag in fields(LaunchRequest) if flag.name not in PRINTED)
     if beside := next((other.name for other in others if getattr(request, other.name) != other.default), None):
         raise InputError(
             f"{{print}}: it prints a row and runs nothing, and {{{beside}}} is for a run: leave one of them out",

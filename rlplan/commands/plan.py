@@ -74,7 +74,7 @@ class Plan(Answer):
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was taken for granted, and where that comes from."""
-        return tuple(Assumption(**each) for each in self.data["assumptions"])
+        return tuple(Assumption(**row) for row in self.data["assumptions"])
 
     @property
     def listed(self) -> Sequence[Any]:

@@ -266,7 +266,7 @@ def answer(request: PreviewRequest, clock: Callable[[], float] = time.monotonic)
         gpus_per_trial=asked.hardware.gpus_per_trial,
         pilot_gpus=asked.pilot_hardware.gpus_per_trial,
         pilot_gpu_hours={split.fraction: split.proposal.pilot_gpu_hours for split in splits},
-        outcomes={fraction: tuple(each) for fraction, each in outcomes.items()},
+        outcomes={fraction: tuple(worlds) for fraction, worlds in outcomes.items()},
         without=tuple(without),
         first_ranked=first_ranked,
         assumptions=(*assumptions_of(asked, setting, one_of_several=several), *refused),
@@ -292,8 +292,8 @@ def _sound(request: PreviewRequest) -> tuple[float, ...]:
     fractions = tuple(plain_number(text, "--pilot-fractions") for text in request.pilot_fractions.split(","))
     if not all(0 <= fraction < 1 for fraction in fractions):
         raise InputError(
-            f"--pilot-fractions {','.join(f'{each:g}' for each in fractions)}: give shares of the budget from 0, which "
-            "is no pilots, to below 1, such as 0,0.05,0.1,0.2"
+            f"--pilot-fractions {','.join(f'{share:g}' for share in fractions)}: give shares of the budget from 0, "
+            "which is no pilots, to below 1, such as 0,0.05,0.1,0.2"
         )
     if request.policy not in (None, CHAMPION):
         open_policy(request.policy, search=None)  # refuses what is not known
@@ -334,9 +334,7 @@ def _best(preview: Preview) -> Iterator[str]:
     if len(alike) + 1 == len(shares) > 1 and preview.draws < ENOUGH_DRAWS:
         yield f"{plural(preview.draws, 'simulated sweep')} cannot tell the shares apart: give --draws {ENOUGH_DRAWS}."
         return
-    piloted = max(
-        (each for each in shares.values() if each.pilot_fraction), key=lambda row: row.score.mean, default=None
-    )
+    piloted = max((row for row in shares.values() if row.pilot_fraction), key=lambda row: row.score.mean, default=None)
     what = _what(preview)
     if piloted is not None and NO_PILOTS in (best.pilot_fraction, *alike):
         part = f"{share(piloted.pilot_fraction)} of the budget"
@@ -348,7 +346,7 @@ def _best(preview: Preview) -> Iterator[str]:
                 yield f"Pilots cost more than they gain: at best, with {part}, {gain}."
         else:
             yield f"No measurable difference between {part} for {what} and none."
-        others = [each for each in (best.pilot_fraction, *alike) if each not in (NO_PILOTS, piloted.pilot_fraction)]
+        others = [part for part in (best.pilot_fraction, *alike) if part not in (NO_PILOTS, piloted.pilot_fraction)]
         if others:
             yield f"The same holds for {'a share' if len(others) == 1 else 'shares'} of {_shares(others)}."
         return

@@ -162,7 +162,7 @@ def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) 
     rates = setting.pathologies
     counted = np.bincount(setting.study, weights=setting.weights).tolist()
     weighed = zip(counted, (study.name for study in STUDIES), strict=True)
-    named = sorted((each for each in weighed if each[0] >= LEAST_NAMED), reverse=True)
+    named = sorted((study for study in weighed if study[0] >= LEAST_NAMED), reverse=True)
     yield (
         "worlds are drawn from the prior by which the plan ranks, as widely as it is uncertain of it: "
         f"{', '.join(f'{study} {percent(weight)}' for weight, study in named)}"

@@ -144,20 +144,20 @@ class StepPrice(Answer):
     prompts_per_batch = Key[int](lambda price: price.updates_per_batch * price.prompts_per_update)
     updates_per_batch = Key[int]("priced.price.asked.traits.updates_per_batch")
     prompts_per_update = Key[int]("priced.price.asked.prompts_per_batch")
-    seconds_per_step = Key[Interval](lambda each: Interval(*_of_batch(each.priced.price, "seconds")), "of a batch")
-    gpu_hours_per_step = Key[Interval](lambda each: Interval(*_of_batch(each.priced.price, "gpu_hours")))
-    gpu_hours_per_update = Key[Interval](lambda each: Interval(*each.priced.price.gpu_hours), "a plan's steps")
-    phases = Key[Sequence[PhaseData]](lambda each: list(map(PhaseData, _phases(each.priced.price))))
+    seconds_per_step = Key[Interval](lambda step: Interval(*_of_batch(step.priced.price, "seconds")), "of a batch")
+    gpu_hours_per_step = Key[Interval](lambda step: Interval(*_of_batch(step.priced.price, "gpu_hours")))
+    gpu_hours_per_update = Key[Interval](lambda step: Interval(*step.priced.price.gpu_hours), "a plan's steps")
+    phases = Key[Sequence[PhaseData]](lambda step: list(map(PhaseData, _phases(step.priced.price))))
     tokens = Key[Mapping[str, float]](
-        lambda each: {kind: each.updates_per_batch * count for kind, count in each.priced.price.asked.tokens.items()}
+        lambda step: {kind: step.updates_per_batch * count for kind, count in step.priced.price.asked.tokens.items()}
     )
     dollars_by_tokens = Key[float | None](
         lambda price: price.priced.dollars and price.updates_per_batch * price.priced.dollars
     )
     tokens_per_second_per_gpu = Key[float]("priced.price.tokens_per_second_per_gpu")
     gpu_seconds_per_rollout = Key[float]("priced.price.gpu_seconds_per_rollout")
-    memory = Key[MemoryData](lambda each: MemoryData(each.priced.price))
-    layout = Key[LayoutData](lambda each: LayoutData(each.priced.price.cost.placement))
+    memory = Key[MemoryData](lambda step: MemoryData(step.priced.price))
+    layout = Key[LayoutData](lambda step: LayoutData(step.priced.price.cost.placement))
     changes = Key[Sequence[ChangeData]](lambda price: list(map(ChangeData, price.priced.changes)))
     assumptions = Key[Sequence[Assumption]]("priced.assumptions")
 

@@ -195,7 +195,7 @@ def _require_machine(hardware: Hardware) -> None:
             f"a step cannot be measured here: it needs {wanted} {kind}, and this machine has {there:g} {what}. Measure "
             "on a machine that has them, or price what this one can train, such as --task sum-easy"
         )
-    names = {each.name for each in list_gpus()[0]} if kind != CPU else set()
+    names = {gpu.name for gpu in list_gpus()[0]} if kind != CPU else set()
     if names and not any(kind.partition("-")[0] in name.casefold() for name in names):
         raise InputError(f"this machine has {', '.join(sorted(names))}, no {kind}: give the kind by --gpu")
 

@@ -284,9 +284,9 @@ def ground_lines(proposal: Proposal) -> Iterator[str]:
             first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
             yield f"{percent(ground.weight):>5}  {ground.study}{far}: {first}"
     row_1 = proposal.candidates[0].cell.key
-    if same := [each.what for each in proposal.elsewhere if each.best.key == row_1]:
+    if same := [case.what for case in proposal.elsewhere if case.best.key == row_1]:
         yield f"the same with {' or '.join(same)}"
-    for each in proposal.elsewhere:
-        n, B = each.best.key
+    for case in proposal.elsewhere:
+        n, B = case.best.key
         if (n, B) != row_1:
-            yield f"with {each.what}: n = {n}, B = {B}, {steps(each.best.allocation.update_steps)} steps"
+            yield f"with {case.what}: n = {n}, B = {B}, {steps(case.best.allocation.update_steps)} steps"

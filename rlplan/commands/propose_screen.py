@@ -83,17 +83,17 @@ def champion_lines(proposal: Proposal, champion: ChampionPlan) -> Iterator[str]:
 def _challengers(proposal: Proposal, champion: ChampionPlan) -> str:
     part = share(champion.terms.challenger_share)
     raced = [challenger.cell.configuration in champion.terms.candidates for challenger in champion.challengers]
-    rows = [each for each, races in zip(champion.challengers, raced, strict=True) if not races]
+    rows = [row for row, races in zip(champion.challengers, raced, strict=True) if not races]
     if any(raced) and not rows:
         race = hours(sum(challenger.pilot.gpu_hours for challenger in champion.challengers))
         return f"The race costs {race} GPU-hours for the models that lose it, of {part} for challengers."
     if not rows:
         return f"No challenger is worth a look today: the {part} for them wait for an alarm."
-    rate_differs = any(rate_factor(each.axes) != rate_factor(champion.row.axes) for each in rows)
-    names = listing([_named(each, with_rate=rate_differs) for each in rows])
-    cost, time = sum(each.pilot.gpu_hours for each in rows), duration(proposal.pilot_wall_hours)
+    rate_differs = any(rate_factor(row.axes) != rate_factor(champion.row.axes) for row in rows)
+    names = listing([_named(row, with_rate=rate_differs) for row in rows])
+    cost, time = sum(row.pilot.gpu_hours for row in rows), duration(proposal.pilot_wall_hours)
     kind = without(champion.row.axes, LEARNING_RATE)  # of another recipe or model studies say nothing
-    alike = [each.against_champion for each in rows if without(each.axes, LEARNING_RATE) == kind]
+    alike = [row.against_champion for row in rows if without(row.axes, LEARNING_RATE) == kind]
     chances = listing([chance(gap.chance) for gap in alike if gap is not None]) if len(alike) == len(rows) else ""
     likely = f"; {chances} likely to end higher, by studies" if chances else ""
     return (
@@ -214,11 +214,11 @@ def _pilots(proposal: Proposal) -> str:
     if on_each != hardware.gpus_per_trial:  # a step's GPU-hours are then not those of the table
         on = f" on {on_each} {hardware.gpu.name}{' each' if len(piloted) > 1 else ''}"
     differing: dict[str, set[object]] = {
-        "n": {each.cell.key[0] for each in piloted},
-        "B": {each.cell.key[1] for each in piloted},
+        "n": {row.cell.key[0] for row in piloted},
+        "B": {row.cell.key[1] for row in piloted},
     }
-    for name in values_by_axis(each.axes for each in piloted):  # a row without an axis has the plan's own value there
-        differing[f"{name.replace('_', ' ')}s"] = {value_of(each.axes, name) for each in piloted}
+    for name in values_by_axis(row.axes for row in piloted):  # a row without an axis has the plan's own value there
+        differing[f"{name.replace('_', ' ')}s"] = {value_of(row.axes, name) for row in piloted}
     names = [name for name, values in differing.items() if len(values) > 1]
     compared = f", and compare {listing(names)}" if names else ""
     return (
@@ -319,7 +319,7 @@ def _shown(proposal: Proposal, rows: int) -> list[Candidate]:
     The champion stands before the usual choices.
     """
     champion = proposal.champion
-    usual = {each.rank for each in (proposal.usual if champion is None else (champion.row, champion.usual))}
+    usual = {row.rank for row in (proposal.usual if champion is None else (champion.row, champion.usual))}
     wanted = sorted(
         proposal.candidates, key=lambda row: (row.rank > 1, row.rank not in usual, not row.pilot.steps, row.rank)
     )

@@ -60,7 +60,7 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     beside = [f"{capital(text)}." for text in outlook(answer)]
     if answer.succession is None and (rival := answer.runner_up) is not None:
         beside.insert(0, f"{rival.sentence}.")
-    beside += [usual_sentence(each, chosen) for each in found.usual]
+    beside += [usual_sentence(choice, chosen) for choice in found.usual]
     if invocation.explain:
         yield from above
         yield from _in_full(found, beside, canvas)
@@ -93,7 +93,7 @@ def _going_on(found: Answer, succession: Succession) -> Iterator[str]:
     answer, chosen = found.answer, found.answer.chosen
     score = interval(chosen.expected_score, chosen.score_low, chosen.score_high)
     yield f"Expected score {score} after the remaining {hours(found.launch.gpu_hours)} GPU-hours."
-    challengers = sum(each.gpu_hours_spent for each in answer.ranked if each.configuration != succession.configuration)
+    challengers = sum(row.gpu_hours_spent for row in answer.ranked if row.configuration != succession.configuration)
     alone = succession.alone
     if challengers:
         yield (

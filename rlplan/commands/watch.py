@@ -111,7 +111,7 @@ def followed(
                 say(f"nothing to follow yet: {lacking}; it is looked at every {request.every:g} s")
         first = False
         yield from found
-        if request.once or any(each.warned for each in found):
+        if request.once or any(event.warned for event in found):
             return
         wait(request.every)
 
@@ -277,19 +277,19 @@ class Watched(Answer):
         number, newest = 0, deque[str](maxlen=None if invocation.explain else NEWEST)
         if format is Format.CSV:
             writer.writeheader()
-        for each in followed(self.asked, say=tell):
+        for event in followed(self.asked, say=tell):
             number += 1
-            warned, progress = warned or each.warned is not None, each.progress or progress
-            for note in each.notes:
+            warned, progress = warned or event.warned is not None, event.progress or progress
+            for note in event.notes:
                 tell(f"note: {note}")
             if format is Format.JSON:
-                print(json.dumps(plain(each)))  # noqa: T201
+                print(json.dumps(plain(event)))  # noqa: T201
             elif format is Format.CSV:
-                writer.writerow(plain(each))
+                writer.writerow(plain(event))
             elif self.asked.once:
-                newest.append(harmless(_line(each)))
+                newest.append(harmless(_line(event)))
             else:
-                print(harmless(_line(each)))  # noqa: T201
+                print(harmless(_line(event)))  # noqa: T201
             sys.stdout.flush()
         if not number:
             tell("nothing was validated yet")

@@ -48,7 +48,7 @@ def position(session: Session, sweep_id: int) -> Position:
         select(func.max(Decision.number)).where(Decision.sweep_id == sweep_id),
         select(func.max(Recommendation.id)).where(Recommendation.sweep_id == sweep_id),
     )
-    transition, segment, decision, recommendation = (session.scalar(each) or 0 for each in of_sweep)
+    transition, segment, decision, recommendation = (session.scalar(query) or 0 for query in of_sweep)
     return Position(transition, segment, frozenset(session.scalars(still_open)), decision, recommendation)
 
 
@@ -113,11 +113,11 @@ def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], since: 
         .order_by(Transition.id)
     )
     events = []
-    for each in session.scalars(wanted):
-        trial = trials[each.trial_id]
-        kind = trial.failure_class if each.to_state is TrialState.FAILED else None
-        named = "" if kind is None or each.reason.startswith(kind) else f"{kind}: "
-        events.append((each.at, f"{trial.name} {each.to_state} at step {steps(trial.step)}: {named}{each.reason}"))
+    for move in session.scalars(wanted):
+        trial = trials[move.trial_id]
+        kind = trial.failure_class if move.to_state is TrialState.FAILED else None
+        failure = "" if kind is None or move.reason.startswith(kind) else f"{kind}: "
+        events.append((move.at, f"{trial.name} {move.to_state} at step {steps(trial.step)}: {failure}{move.reason}"))
     return events
 
 

@@ -129,7 +129,7 @@ class FinalStanding:
     @property
     def ended(self) -> bool:
         """Whether nothing more comes."""
-        return self.status in {str(each) for each in ENDED}
+        return self.status in {str(status) for status in ENDED}
 
     @property
     def goes_wrong(self) -> bool:
@@ -180,7 +180,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         warnings=_warnings(events),
         switch=switch_of(session, sweep.id)[2] or None,
         best_folder=str(folder) if folder.is_dir() else None,
-        kept=next((each for each in reversed(scores) if each.step <= upto), None),
+        kept=next((score for score in reversed(scores) if score.step <= upto), None),
         line=validated.reason if validated else None,
         end=ended.seen if ended else None,
         ending=ended.reason if ended else None,

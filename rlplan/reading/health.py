@@ -111,8 +111,8 @@ def _failures(picture: Picture, ran: Sequence[SegmentRow]) -> Iterator[Flag]:
     lost = [trial for trial in picture.trials if trial.state is TrialState.LOST]
     if lost:
         yield Flag(Health.MIND, f"the workers of {named(lost)} were lost, and they have not been tried again yet")
-    ended = [each for each in ran if each.outcome is not SegmentOutcome.RESERVED]
-    again = sum(each.outcome in WASTED for each in ended)
+    ended = [segment for segment in ran if segment.outcome is not SegmentOutcome.RESERVED]
+    again = sum(segment.outcome in WASTED for segment in ended)
     if again and not picture.failures and not lost:
         yield Flag(Health.MIND, f"{again} of {len(ended):,} segments failed or were lost, and were done again")
     elif ended and not again and not picture.failures and not lost:
@@ -160,14 +160,14 @@ def _money(money: Money) -> Iterator[Flag]:
 def _accounts(ran: Sequence[SegmentRow], charged: Sequence[Charged], slots: float) -> Iterator[Flag]:
     """Compare what workers were charged with how long they lived, from when they were there to their last row."""
     lived = sum(_lives(ran, charged, slots).values()) * slots / SECONDS_PER_HOUR
-    ended = [each for each in ran if each.ended_at is not None]
-    if any(each.charged_gpu_hours is None for each in ended):
-        missing = sum(each.charged_gpu_hours is None for each in ended)
+    ended = [segment for segment in ran if segment.ended_at is not None]
+    if any(segment.charged_gpu_hours is None for segment in ended):
+        missing = sum(segment.charged_gpu_hours is None for segment in ended)
         yield Flag(Health.BAD, f"{missing} segments have ended and were charged nothing: their GPU-hours are unknown")
     if lived <= 0:
         return
-    paid = sum(each.charged_gpu_hours or 0.0 for each in ended if each.worker is not None)
-    paid += sum(each.gpu_hours for each in charged)
+    paid = sum(segment.charged_gpu_hours or 0.0 for segment in ended if segment.worker is not None)
+    paid += sum(charge.gpu_hours for charge in charged)
     if paid >= (1 - UNCHARGED) * lived:
         yield Flag(Health.GOOD, f"every second is charged: workers lived {aligned_hours(lived)} GPU-hours")
     else:
@@ -185,13 +185,13 @@ def _lives(ran: Sequence[SegmentRow], charged: Sequence[Charged], slots: float) 
     """
     first: dict[str, float] = {}
     last: dict[str, float] = {}
-    for each in ran:
-        if each.ended_at is None or each.worker is None:
+    for segment in ran:
+        if segment.ended_at is None or segment.worker is None:
             continue
-        ended = each.ended_at.timestamp()
-        began = ended - (each.charged_gpu_hours or 0.0) * SECONDS_PER_HOUR / slots
-        first.setdefault(each.worker, max(began, each.started_at.timestamp()))
-        last[each.worker] = max(last.get(each.worker, ended), ended)
+        ended = segment.ended_at.timestamp()
+        began = ended - (segment.charged_gpu_hours or 0.0) * SECONDS_PER_HOUR / slots
+        first.setdefault(segment.worker, max(began, segment.started_at.timestamp()))
+        last[segment.worker] = max(last.get(segment.worker, ended), ended)
     for charge in charged:
         if charge.worker in last:
             last[charge.worker] = max(last[charge.worker], charge.at.timestamp())
@@ -233,7 +233,7 @@ def _prices(trials: Sequence[TrialRow], planned: Mapping[Configuration, Priced])
             highs.append(plan.high / plan.expected)
     if not ratios:
         return
-    ratio, low, high = (statistics.median(each) for each in (ratios, lows, highs))
+    ratio, low, high = (statistics.median(factors) for factors in (ratios, lows, highs))
     text = (
         f"a step takes {ratio:.2g} × the planned GPU-hours (the median of {plural(len(ratios), 'run')}; planned with "
         f"{low:.2g} to {high:.2g})"
@@ -280,5 +280,5 @@ def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
 
 def collapsed_from(scores: Sequence[ScorePoint]) -> float | None:
     """Return the GPU-hours from which on a run's scores count as collapsed, None for one that did not."""
-    start = before_collapse([each.score for each in scores]) if scores else 0
+    start = before_collapse([point.score for point in scores]) if scores else 0
     return scores[start].gpu_hours if start < len(scores) else None

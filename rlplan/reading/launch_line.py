@@ -92,7 +92,7 @@ def beginning(
     at_hand = (astray is None or spec.storage is not None) and spec.goes_on
     pilot = pilot_of(board, configuration) if at_hand else None
     if pilot is None:
-        trained = any(each.step for each in board.trials.values() if each.configuration == configuration)
+        trained = any(trial.step for trial in board.trials.values() if trial.configuration == configuration)
         return None, f"{base}; {astray}" if astray and trained else base
     config = TrialConfig.model_validate(board.facts[pilot.number].config)
     if reaching(config, update_steps) != config:

@@ -269,7 +269,7 @@ def recipe_names(proposal: Proposal) -> str:
 def _axes(proposal: Proposal) -> dict[str, Any]:
     """Return the values on each axis beside n and B; nothing without such axes."""
     compared: Sequence[Variant | Candidate] = (*proposal.request.all_variants, *proposal.candidates)
-    axes: dict[str, Any] = values_by_axis(each.axes for each in compared)
+    axes: dict[str, Any] = values_by_axis(row.axes for row in compared)
     between = proposal.request.learning_rate_range
     return axes | ({LEARNING_RATE: {"low": between[0], "high": between[1]}} if between else {})
 

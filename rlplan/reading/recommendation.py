@@ -50,9 +50,9 @@ def usual_among(ranked: Iterable[Ranked], config: Mapping[str, Any]) -> tuple[Ra
     if (champion := champion_of(config, 0.0)) is not None:
         sizes = tuple(dict.fromkeys((n, B) for n, B, _ in champion.usual))
     by_sizes: dict[tuple[int, int], Ranked] = {}
-    for each in sorted(ranked, key=lambda row: len(row.axes)):
-        if each.expected_score is not None:
-            by_sizes.setdefault((each.rollouts_per_prompt, each.prompts_per_batch), each)
+    for choice in sorted(ranked, key=lambda row: len(row.axes)):
+        if choice.expected_score is not None:
+            by_sizes.setdefault((choice.rollouts_per_prompt, choice.prompts_per_batch), choice)
     return tuple(by_sizes[size] for size in sizes if size in by_sizes)
 
 

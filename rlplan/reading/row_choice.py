@@ -74,7 +74,7 @@ def conditions(given: str | None) -> dict[str, frozenset[str]]:
     """Read `name=value` pairs with commas between them; a name that stands twice may have either value."""
     found: dict[str, frozenset[str]] = {}
     for part in names_in(given or ""):
-        name, equals, value = (each.strip() for each in part.partition("="))
+        name, equals, value = (side.strip() for side in part.partition("="))
         if not (name and equals and value):
             raise InputError(f"--where '{part}' is no condition: write NAME=VALUE, such as n=16,recipe=dapo")
         column = SHORT.get(name.casefold(), name.casefold())
@@ -124,10 +124,10 @@ def sizes_in(allocation: str | None) -> tuple[int, int] | None:
 
 def row_with(rows: Sequence[Candidate], row: int | None, sizes: tuple[int, int] | None, of: str) -> Candidate:
     """Return the first row with a rank and with an n and B, of those that are named; InputError where none has both."""
-    ranked = [each for each in rows if row in (None, each.rank)]
+    ranked = [choice for choice in rows if row in (None, choice.rank)]
     if not ranked:
         raise InputError(f"{{row}}: {of} has rows 1 to {len(rows)}; `rlplan rank {of}` shows them", row=row)
-    alike = [each for each in ranked if sizes in (None, (each.rollouts_per_prompt, each.prompts_per_batch))]
+    alike = [choice for choice in ranked if sizes in (None, (choice.rollouts_per_prompt, choice.prompts_per_batch))]
     if not alike:
         raise no_such_allocation(sizes or (0, 0), ranked, of)
     return alike[0]

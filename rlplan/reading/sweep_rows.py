@@ -114,7 +114,7 @@ def stored_answer(session: Session, sweep_id: int) -> StoredAnswer | None:
         return None
     wanted = select(Ranking).where(Ranking.recommendation_id == row.id).order_by(Ranking.rank)
     return StoredAnswer(
-        ranking=tuple(RankedRow(**_fields(each, RankedRow)) for each in session.scalars(wanted)),
+        ranking=tuple(RankedRow(**_fields(stored, RankedRow)) for stored in session.scalars(wanted)),
         **_fields(row, StoredAnswer, without="ranking"),
     )
 

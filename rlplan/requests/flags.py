@@ -44,7 +44,7 @@ class Flag:
         """Return what typer makes an option or an argument of."""
         kind = _first_type(of)
         said: dict[str, Any] = {"help": self.help, "autocompletion": self.offer, "envvar": self.env}
-        plain = next((each for each in (kind, *get_args(kind)) if each in READ), None)
+        plain = next((type_ for type_ in (kind, *get_args(kind)) if type_ in READ), None)
         if self.is_argument:
             given = typer.Argument(metavar=self.metavar, **said)
         else:
@@ -147,7 +147,7 @@ class StoredRequest(Request):
 
 def flags_of(request: type[Request]) -> dict[str, Flag]:
     """Return the flags by the names of their fields; other fields are what only code says."""
-    return {each.name: each.metadata["flag"] for each in fields(request) if "flag" in each.metadata}
+    return {item.name: item.metadata["flag"] for item in fields(request) if "flag" in item.metadata}
 
 
 def command(request: type[Request]) -> Callable[..., int]:
@@ -170,7 +170,7 @@ def command(request: type[Request]) -> Callable[..., int]:
 
     run.__name__, run.__doc__ = name, request.__doc__
     flags, kinds = flags_of(request), get_type_hints(request)
-    defaults = {each.name: Parameter.empty if each.default is MISSING else each.default for each in fields(request)}
+    defaults = {item.name: Parameter.empty if item.default is MISSING else item.default for item in fields(request)}
     parameters = [
         Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
         *(flag.parameter(name, kinds[name], defaults[name]) for name, flag in flags.items() if name != "db"),

@@ -57,7 +57,7 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "first": FIRST_ROWS,
         "said": format_axes,
         "with_axes": any(candidate.axes for candidate in candidates),
-        "outlook_axes": any(each.get("axes") for each in plan.outlook),
+        "outlook_axes": any(row.get("axes") for row in plan.outlook),
     }
     return [page.rendered(f"plan/{name}.html", **shown) for name in PLAN_TITLES]
 

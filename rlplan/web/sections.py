@@ -51,9 +51,9 @@ def figure(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, dict):
-        return ", ".join(f"{words(str(key))} {figure(each)}" for key, each in value.items())
+        return ", ".join(f"{words(str(key))} {figure(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(figure(each) for each in value) or "none"
+        return ", ".join(figure(part) for part in value) or "none"
     return str(value)
 
 
@@ -76,7 +76,7 @@ def chart_json(chart: Chart) -> Any:
 
 _ALL = (score, share, clock, figure, words, tied, chart_json, remains)
 _NUMBERS = (hours, aligned_hours, duration, steps, probability, rate, capital)
-FILTERS: dict[str, Any] = {each.__name__: each for each in (*_ALL, *_NUMBERS)}
+FILTERS: dict[str, Any] = {function.__name__: function for function in (*_ALL, *_NUMBERS)}
 
 
 COMMAND_COLUMNS = 100  # columns of the command
@@ -244,7 +244,7 @@ def _lines(story: Story, beliefs: Beliefs | None) -> Iterator[RankedLine]:
                 gpu_hours_spent=sum(trial.gpu_hours_spent for trial in group.trials),
                 learning_rate=group.trials[0].learning_rate if group.trials else None,
                 reached_gpu_hours=max(
-                    (each.scores[-1].gpu_hours for each in group.trials if each.scores), default=None
+                    (trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=None
                 ),
                 seeds_seen=len(group.trials),
             )

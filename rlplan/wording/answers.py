@@ -62,13 +62,13 @@ class View(Generic[T]):
 @cache
 def keys_of(kind: type) -> tuple[Key[Any], ...]:
     """Return the keys of a class, those of its bases first."""
-    found = (each for base in reversed(kind.__mro__) for each in vars(base).values() if isinstance(each, Key))
-    return tuple({each.name: each for each in found}.values())
+    found = (key for base in reversed(kind.__mro__) for key in vars(base).values() if isinstance(key, Key))
+    return tuple({key.name: key for key in found}.values())
 
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind) if each.repr)
+    return tuple(field_.name for field_ in fields(kind) if field_.repr)
 
 
 def plain(value: Any) -> Any:
@@ -80,9 +80,9 @@ def plain(value: Any) -> Any:
     if is_dataclass(value):
         return _document(value)
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
 
 
@@ -91,10 +91,10 @@ def _document(value: Any) -> dict[str, Any]:
     kind: Any = type(value)
     found = _document(value.of) if isinstance(value, View) and value.WHOLE else {}
     found |= {name: plain(getattr(value, name)) for name in _names(kind) if name != "axes"}
-    for each in keys_of(kind):
-        of_key = plain(each.fget(value)) if each.fget else None
-        if of_key is not None or not each.optional:
-            found[each.name] = of_key
+    for key in keys_of(kind):
+        of_key = plain(key.fget(value)) if key.fget else None
+        if of_key is not None or not key.optional:
+            found[key.name] = of_key
     if "axes" in _names(kind) and value.axes:
         found["axes"] = plain(dict(value.axes))
     return found
@@ -267,7 +267,7 @@ class Several(Answer, Sequence[Member]):
     @property
     def stderr(self) -> Sequence[str]:
         """What failed, and where it was drawn."""
-        return [*(f"rlplan: {each}" for each in self.failed), *self.drawn]
+        return [*(f"rlplan: {line}" for line in self.failed), *self.drawn]
 
     @property
     def _members(self) -> Sequence[Member]:
@@ -284,7 +284,7 @@ class Several(Answer, Sequence[Member]):
     def __getitem__(self, which: int | str | slice) -> Member | Sequence[Member]:
         if not isinstance(which, str):
             return self._members[which]
-        by_name: dict[str, Member] = {str(getattr(each, self.NAMED)): each for each in self}
+        by_name: dict[str, Member] = {str(getattr(member, self.NAMED)): member for member in self}
         if which not in by_name:
             raise UnknownNameError(self.NAMED, which, by_name)
         return by_name[which]
