@@ -63,8 +63,7 @@ def dashboard(
 
     Example: rlplan dashboard --db rlplan.db --port 8787
     """
-    from rlplan.web.dashboard.access import checked  # noqa: PLC0415
-    from rlplan.web.dashboard.app import serve  # noqa: PLC0415
+    from rlplan.web.dashboard import checked, serve  # noqa: PLC0415
 
     serve(db, checked(host, port, token))
 

@@ -16,8 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from planner.store import open_store
-from rlplan.web.dashboard import live
-from rlplan.web.dashboard.access import Access
+from rlplan.web import dashboard as live
+from rlplan.web.dashboard import Access
 from tests.rlplan.sweep_rows import seeded
 from tests.rlplan.web.test_dashboard import becomes
 from tests.rlplan.web.visits import ACCESS, KEY, TOKEN, served, visiting

@@ -16,10 +16,8 @@ from starlette.testclient import TestClient
 from budgets.errors import InputError, NotFoundError
 from planner.store import open_store
 from rlplan.reading.story import Beliefs, Story
-from rlplan.web.dashboard import live
-from rlplan.web.dashboard.access import Access, checked
-from rlplan.web.dashboard.app import listening
-from rlplan.web.dashboard.live import TITLES, LiveSweep
+from rlplan.web import dashboard as live
+from rlplan.web.dashboard import TITLES, Access, LiveSweep, checked, listening
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from rlplan.web.dashboard.access import Access
-from rlplan.web.dashboard.app import dashboard
+from rlplan.web.dashboard import Access, dashboard
 
 TOKEN = "a-token-of-enough-characters"
 ACCESS = Access("127.0.0.1", 8787, TOKEN)
