@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 from budgets.errors import RlplanError
 from rlplan.exits import ExitCode, exit_code, extra_with
 from rlplan.requests.flags import command
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import tell
 
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 failures or warnings, 130 interrupted."
 

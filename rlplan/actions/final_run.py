@@ -38,7 +38,7 @@ from rlplan.reading.recommendation import Stored, stored
 from rlplan.reading.row_choice import sizes_in
 from rlplan.reading.sweeps import plan_meant
 from rlplan.requests.run import LaunchRequest, SweepRequest
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import tell
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver
 from runner.storage.mirror import Mirror

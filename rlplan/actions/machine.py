@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from rlplan.exits import ExitCode
 from rlplan.wording.answers import Answer, Key, columns
-from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
-from rlplan.wording.terminal import live_console
+from rlplan.wording.screen import Canvas, Invocation, NextStep, Part, live_console, next_steps
 
 if TYPE_CHECKING:
     from rich.text import Text

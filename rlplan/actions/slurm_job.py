@@ -22,8 +22,8 @@ from rlplan.actions.final_run import store_only as store_final
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
 from rlplan.requests.run import GoOnRequest, LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.answers import Answer, columns
-from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
 from rlplan.wording.numbers import plural
+from rlplan.wording.screen import Canvas, Invocation, NextStep, Part, next_steps
 from runner.processes import has_driver
 from runner.slurm.job import SCRIPT, Job, is_ending, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of

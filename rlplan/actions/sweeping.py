@@ -37,7 +37,7 @@ from rlplan.actions.sweep_request import (
 )
 from rlplan.exits import require_for_sweeps
 from rlplan.requests.run import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import tell
 from runner.processes import driver_lives, has_driver, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.conclusions import deciding
 from runner.sweep.driver import SweepDriver

@@ -38,9 +38,8 @@ from rlplan.actions.runs_plan import (
 from rlplan.actions.sweep_request import own_folder
 from rlplan.requests.logs import AdoptRequest
 from rlplan.wording.answers import Answer, AxisValues, Columns, Key
-from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import hours, plural, rate
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of, tell
 from runner.sweep.plan import SweepChoice
 
 FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given

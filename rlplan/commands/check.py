@@ -14,7 +14,7 @@ from rlplan.exits import ExitCode
 from rlplan.requests.plan import CheckRequest
 from rlplan.wording.answers import Answer, Key, View, columns
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.draw import Canvas, Invocation, Part
+from rlplan.wording.screen import Canvas, Invocation, Part
 
 
 def _of(values: tuple[float, float, float] | None) -> Interval | None:

@@ -15,8 +15,8 @@ from planner.scripts.verdict import Memory, Verdict
 from planner.view import Configuration
 from rlplan.actions.script_check import CheckedScript
 from rlplan.wording.assumptions import ASSUMPTIONS
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import duration, hours, interval, plural, rate
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 
 GB = 1e9
 Row = tuple[str, str]

@@ -16,8 +16,8 @@ from planner.percent import percent
 from rlplan.actions.curve_jobs import WIDE, compute, grouped_curves, require_sound, score, tables_of
 from rlplan.requests.logs import CompareRequest, FitRequest
 from rlplan.wording.answers import Read, Several, columns
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, listed, next_steps, table_of
 from rlplan.wording.numbers import listing, plural
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, NextStep, Part, listed, next_steps, table_of
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,8 +10,19 @@ from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, chosen_decisions, moment
 from rlplan.requests.results import DecisionsRequest
 from rlplan.wording.answers import DECISIONS, Answer
-from rlplan.wording.draw import LEGIBLE, ROWS, Canvas, Cells, Column, Invocation, Part, next_steps, shortened, table_of
 from rlplan.wording.numbers import plural
+from rlplan.wording.screen import (
+    LEGIBLE,
+    ROWS,
+    Canvas,
+    Cells,
+    Column,
+    Invocation,
+    Part,
+    next_steps,
+    shortened,
+    table_of,
+)
 
 BESIDE = 24  # signs of number, action and gaps beside a reason
 LOST = 6  # signs at the end of a line, where a word does not fit

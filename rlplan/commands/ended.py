@@ -20,9 +20,8 @@ from rlplan.reading.sweep_rows import picture
 from rlplan.reading.sweep_words import remains, time_of
 from rlplan.wording.answers import RANKED, Answer, columns
 from rlplan.wording.command_lines import Format, command
-from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, next_steps
 from rlplan.wording.numbers import aligned_hours, hours
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import ROWS, Canvas, Invocation, Part, next_steps, tell
 
 LEAST_SHARE = 0.001  # of what was spent, that is worth a word
 SPENT_AS = {SegmentOutcome.COMMITTED.value: "trained"}  # an outcome's name is the database's, not the reader's

@@ -29,7 +29,7 @@ from rlplan.requests.results import ExportRequest
 from rlplan.wording.answers import TRIALS, Columns, columns, plain, spread
 from rlplan.wording.command_lines import FileFormat
 from rlplan.wording.file_writing import require_room, write_csv, write_file
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import tell
 
 Row = dict[str, Any]
 Rows = Callable[[Session, Sweep], Iterable[Row]]

@@ -31,8 +31,8 @@ from rlplan.actions.curve_jobs import (
 )
 from rlplan.requests.logs import FitRequest
 from rlplan.wording.answers import Key, Read, Several, View, columns, plain
-from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, Part, listed, next_steps, shortened, table_of
 from rlplan.wording.numbers import count, interval, plural, some_of
+from rlplan.wording.screen import ROWS, Canvas, Cells, Column, Invocation, Part, listed, next_steps, shortened, table_of
 
 EXPLAINED = 5  # curves up to which the evidence is written out
 NAMED = 3  # curves that are named beside a note they share

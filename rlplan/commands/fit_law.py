@@ -26,8 +26,8 @@ from rlplan.actions.curve_jobs import (
 )
 from rlplan.requests.logs import FitRequest
 from rlplan.wording.answers import Key, Several, columns
-from rlplan.wording.draw import Canvas, Column, Invocation, Part, listed, next_steps, table_of
 from rlplan.wording.numbers import interval
+from rlplan.wording.screen import Canvas, Column, Invocation, Part, listed, next_steps, table_of
 
 FORMS = {
     Law.SIGMOID: "R(C) = R0 + (A − R0) / (1 + (C_mid/C)^B)",

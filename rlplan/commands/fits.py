@@ -11,8 +11,8 @@ from rlplan.commands.check_screen import ROWS, fit_line, part_line
 from rlplan.exits import ExitCode
 from rlplan.requests.plan import FitsRequest
 from rlplan.wording.answers import Answer, Columns, Key
-from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import some_of
+from rlplan.wording.screen import Canvas, Invocation, Part, next_steps, table_of
 
 MOST_KINDS = 8  # of GPUs, on the screen
 

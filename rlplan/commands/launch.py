@@ -32,9 +32,8 @@ from rlplan.reading.row_choice import row_with, sizes_in
 from rlplan.reading.sweep_picture import Source
 from rlplan.requests.run import LaunchRequest
 from rlplan.wording.answers import Answer, AxisValues, Key, View, columns
-from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, unbroken
 from rlplan.wording.numbers import hours, interval, rate
-from rlplan.wording.terminal import capital
+from rlplan.wording.screen import Canvas, Invocation, Part, capital, next_steps, unbroken
 from runner.sweep.plan_rows import configuration_of, row_of
 
 

@@ -8,7 +8,7 @@ import typer
 from rlplan.requests import options
 from rlplan.requests.completion import plans_and_sweeps
 from rlplan.wording.command_lines import DEFAULT_DATABASE
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import tell
 
 
 def report(
@@ -30,7 +30,7 @@ def report(
     """
     from rlplan.web.report import write_report  # noqa: PLC0415
     from rlplan.wording.command_lines import command  # noqa: PLC0415
-    from rlplan.wording.draw import NextStep, next_steps, print_drawn  # noqa: PLC0415
+    from rlplan.wording.screen import NextStep, next_steps, print_drawn  # noqa: PLC0415
 
     path = write_report(out, db, sweep)
     tell(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB): open it in any browser")

@@ -31,9 +31,8 @@ from rlplan.commands.preview_worlds import (
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.plan import PreviewRequest
 from rlplan.wording.answers import Answer, Key, columns
-from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plain_number, plural, share
-from rlplan.wording.terminal import progress_shown
+from rlplan.wording.screen import ROWS, Canvas, Column, Invocation, Part, next_steps, progress_shown, table_of
 from runner.simulation.drawn import DrawnWorld, Setting
 
 CHAMPION, EXPLORING = ChampionPolicy.name, "rlplan"  # what decides, by the kind of the plan

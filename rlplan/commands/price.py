@@ -20,8 +20,8 @@ from rlplan.actions.step_price import Priced, price_one, price_table
 from rlplan.requests.plan import PriceRequest
 from rlplan.wording.answers import Answer, Key, View, columns
 from rlplan.wording.assumptions import ASSUMPTIONS, Assumption, narrowing
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 
 if TYPE_CHECKING:
     from rlplan.commands.price_measure import MeasuredSteps

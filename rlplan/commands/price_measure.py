@@ -37,9 +37,8 @@ from rlplan.actions.runs_plan import given_candidate, given_plan
 from rlplan.actions.step_price import price_one
 from rlplan.actions.sweep_request import machine, own_folder
 from rlplan.wording.answers import Answer, Key, columns
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, Part, next_steps, table_of, tell
 from runner.backends import open_backend
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig

@@ -29,10 +29,9 @@ from rlplan.requests.plan import ProposeRequest
 from rlplan.wording.answers import Answer, plain
 from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.command_lines import Format
-from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, listed, table_of
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.numbers import aligned_hours, duration, hours, layout_text, listing, plural, steps
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import ROWS, Canvas, Column, Invocation, Part, listed, table_of, tell
 
 # What a candidate's note means for who reads it, and what can be done about it.
 REMINDERS = {

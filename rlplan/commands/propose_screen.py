@@ -33,7 +33,6 @@ from rlplan.actions.stored_plan import StoredPlan
 from rlplan.reading.plan_data import recipe_names
 from rlplan.wording.answers import axes_column
 from rlplan.wording.assumptions import ASSUMED, GUESSED
-from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import (
     aligned_hours,
     difference,
@@ -46,6 +45,7 @@ from rlplan.wording.numbers import (
     share,
     steps,
 )
+from rlplan.wording.screen import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 
 # What exploring costs, as it was measured on recorded tables (docs/concepts/decisions.md).
 EXPLORING = (

@@ -14,20 +14,20 @@ from rlplan.reading.sweep_picture import level_with_it, overrun
 from rlplan.requests.results import RecommendRequest
 from rlplan.wording.answers import SIZE, axes_column
 from rlplan.wording.command_lines import wrapped_command
-from rlplan.wording.draw import (
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
+from rlplan.wording.screen import (
     Canvas,
     Column,
     Invocation,
     NextStep,
     Part,
+    capital,
     listed,
     next_steps,
     one_screen,
     table_of,
     unbroken,
 )
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
-from rlplan.wording.terminal import capital
 
 __all__ = ["Answer", "answer", "parts"]
 

@@ -20,11 +20,10 @@ from planner.view import Configuration
 from rlplan.commands.replay_whole import POLICY, WholeReplay, answer_whole
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.logs import ReplayRequest
-from rlplan.wording import draw
+from rlplan.wording import screen
 from rlplan.wording.answers import Answer, AxisValues, Key, Read, View, columns
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part
 from rlplan.wording.numbers import aligned_hours, duration, hours, plain_number, plural
-from rlplan.wording.terminal import Progress, progress_shown
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, Part, Progress, progress_shown
 
 RESULT = ("gpu_hours_spent", "score_at_target", "best_at_target", "regret")
 
@@ -110,7 +109,7 @@ class Replay(Answer):
         yield from _heading(self, canvas)
         yield ""
         if several:
-            yield draw.table_of(enumerate(self.played, start=self.request.seed), SEEDS, canvas)
+            yield screen.table_of(enumerate(self.played, start=self.request.seed), SEEDS, canvas)
             yield ""
             yield from canvas.lines(
                 f"Mean regret {self.mean_regret:.4f} ± {self.regret_error or 0.0:.4f} (standard error) over "
@@ -121,9 +120,9 @@ class Replay(Answer):
             yield from canvas.lines(_summary(self, self.first))
             if self.first.trace:
                 yield ""
-                yield draw.table_of(self.first.trace, MARKS, canvas)
+                yield screen.table_of(self.first.trace, MARKS, canvas)
         further = ("each seed's trace", "--format", "json") if several else ("with other seeds too", "--repeat", "5")
-        yield from draw.next_steps([invocation.with_flags(*further)], canvas)
+        yield from screen.next_steps([invocation.with_flags(*further)], canvas)
 
 
 def answer(request: ReplayRequest) -> Replay | WholeReplay:

@@ -17,11 +17,9 @@ from planner.replay.table import ReadTable
 from planner.view import Champion, Configuration
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.logs import ReplayRequest
-from rlplan.wording import draw
 from rlplan.wording.answers import Answer, AxisValues, Key, View, columns
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part
 from rlplan.wording.numbers import aligned_hours, hours
-from rlplan.wording.terminal import progress_shown
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, Part, progress_shown, table_of
 
 POLICY = "champion"
 LEVEL = 0.005  # of score: a smaller difference is none
@@ -120,7 +118,7 @@ class WholeReplay(Answer):
         yield from canvas.lines(f"Why: {first.verdict.why}.", "dim")
         if len(self.played) > 1:
             yield ""
-            yield draw.table_of(enumerate(self.played, start=request.seed), SEEDS, canvas)
+            yield table_of(enumerate(self.played, start=request.seed), SEEDS, canvas)
             yield from canvas.lines(
                 f"Mean gain {self.mean_gain:+.4f} ± {self.gain_error or 0.0:.4f} (standard error) over "
                 f"{len(self.played)} seeds."

@@ -20,7 +20,7 @@ from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
 from rlplan.requests.run import PauseRequest, ResumeRequest, RetryRequest
 from rlplan.wording.answers import Answer, columns
-from rlplan.wording.draw import Canvas, Invocation, Part, next_steps
+from rlplan.wording.screen import Canvas, Invocation, Part, next_steps
 from runner.processes import driver_lives, has_driver
 
 PATIENCE_SECONDS = 5.0

@@ -31,8 +31,8 @@ from rlplan.reading.sweep_words import ALL, TrialChoice, tally, time_of
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
 from rlplan.requests.results import StatusRequest
 from rlplan.wording.answers import TRIALS, Answer, axes_column, columns
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 
 SHOWN, NAMED = 14, 8  # sweeps, and plans, that fit one screen
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown

@@ -19,9 +19,8 @@ from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
 from rlplan.requests.run import SweepRequest
 from rlplan.wording.answers import SIZE, Answer, columns
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
-from rlplan.wording.terminal import capital
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, Part, capital, next_steps, table_of
 from runner.sweep.plan import new_trials, piloted, shortfall
 from runner.sweep.plan_rows import configuration_of
 from runner.sweep.spec import SweepSpec

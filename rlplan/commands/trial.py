@@ -20,7 +20,8 @@ from rlplan.reading.sweep_picture import ScoreData, SegmentRow, TrialRow
 from rlplan.reading.sweep_rows import read_picture, segments_of, without_variables
 from rlplan.reading.sweep_words import reached, with_error
 from rlplan.wording.answers import Answer, columns, plain
-from rlplan.wording.draw import (
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, some_of, steps
+from rlplan.wording.screen import (
     BLOCKS,
     PLAIN_BLOCKS,
     Canvas,
@@ -35,7 +36,6 @@ from rlplan.wording.draw import (
     sparkline,
     table_of,
 )
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, some_of, steps
 
 NEAR = 3  # names that are offered for one that is not known
 

@@ -33,9 +33,8 @@ from rlplan.exits import ExitCode
 from rlplan.requests.logs import WatchRequest
 from rlplan.wording.answers import Answer, Key, View, columns, plain
 from rlplan.wording.command_lines import Format
-from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps, print_drawn
 from rlplan.wording.numbers import duration, plural
-from rlplan.wording.terminal import harmless, tell
+from rlplan.wording.screen import Canvas, Invocation, NextStep, Part, harmless, next_steps, print_drawn, tell
 
 TABLES = (".csv", ".tsv")  # half a number is a number too; other readers leave out a line that has no end
 

@@ -15,9 +15,8 @@ from planner.view import FINAL_POLICY, ScorePoint, TrialState
 from rlplan.live.sweep_screen import screen, title
 from rlplan.reading.sweep_picture import Picture, TrialRow, sentence
 from rlplan.reading.sweep_words import forecast_text, with_error
-from rlplan.wording.draw import Canvas
 from rlplan.wording.numbers import aligned_hours, hours, probability, steps
-from rlplan.wording.terminal import live_console, tell
+from rlplan.wording.screen import Canvas, live_console, tell
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -16,7 +16,7 @@ from rlplan.live.sweep_display import Lines, Position, choose_display, news, pos
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_rows import read_picture
 from rlplan.wording.command_lines import command
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import tell
 
 if TYPE_CHECKING:
     from rlplan.actions.sweeping import Finished

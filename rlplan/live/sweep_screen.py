@@ -12,8 +12,8 @@ from rlplan.reading.decisions import Decision
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow, sentence
 from rlplan.reading.sweep_words import forecast_text, last_line, reached, remains, tally, time_of, with_error
 from rlplan.wording.answers import SIZE
-from rlplan.wording.draw import BLOCKS, PLAIN_BLOCKS, Canvas, Cells, Column, sparkline
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
+from rlplan.wording.screen import BLOCKS, PLAIN_BLOCKS, Canvas, Cells, Column, sparkline
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -35,9 +35,8 @@ from planner.store.sweeps import sweep_named, totals_of
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import last_line
 from rlplan.wording.answers import Key
-from rlplan.wording.draw import Canvas, Invocation, NextStep, Part
 from rlplan.wording.numbers import hours, some_of
-from rlplan.wording.terminal import capital
+from rlplan.wording.screen import Canvas, Invocation, NextStep, Part, capital
 from runner.sweep.plan_rows import configuration_of
 from runner.training.trial import read_points
 

@@ -19,8 +19,8 @@ from planner.store.sweeps import missing, plan_named
 from rlplan.reading.sweep_picture import Source
 from rlplan.reading.sweep_rows import stored_answer
 from rlplan.wording.answers import RANK, RANKED, SIZE, Answer, axes_column
-from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, moment, plural, probability
+from rlplan.wording.screen import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 
 WIDE = 100  # columns from which learning rate and recipe are shown
 

@@ -17,7 +17,7 @@ from rlplan.reading.decisions import Decision
 from rlplan.reading.sweeps import state_of
 from rlplan.wording.answers import Key, Read, View
 from rlplan.wording.numbers import hours, interval, moment, rate, steps
-from rlplan.wording.terminal import capital
+from rlplan.wording.screen import capital
 
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
 # Trials in which nothing happens any more, and that tell nothing about the allocation.

@@ -161,7 +161,7 @@ def command(request: type[Request]) -> Callable[..., int]:
     def run(context: typer.Context, **given: Any) -> int:
         format = given.pop("format") if request.PRINTS else Format.TABLE
         explain = given.pop("explain", False)
-        from rlplan.wording.draw import Invocation  # noqa: PLC0415 (opens the way to the store)
+        from rlplan.wording.screen import Invocation  # noqa: PLC0415 (opens the way to the store)
 
         asked = request(**given)
         found = import_module(module).answer(asked)

@@ -9,8 +9,8 @@ from budgets.errors import InputError
 from planner.axes import format_axes
 from planner.store import open_store
 from planner.store.schema import Plan
-from rlplan.charts.budget import split_chart
-from rlplan.charts.heat import plan_maps
+from rlplan.charts.grid import plan_maps
+from rlplan.charts.money import split_chart
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_data import approximated
 from rlplan.reading.sweep_picture import Picture

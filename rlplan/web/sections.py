@@ -8,12 +8,10 @@ from planner.axes import format_axes
 from planner.percent import percent
 from planner.store.schema import SweepStatus
 from planner.view import Configuration
-from rlplan.charts.budget import budget_chart, final_chart
 from rlplan.charts.chart import Chart, answer_in, configuration_of, expected_of, groups
 from rlplan.charts.curves import curve_panels
-from rlplan.charts.frontier import frontier_chart
-from rlplan.charts.heat import heat_maps
-from rlplan.charts.timeline import timeline
+from rlplan.charts.grid import frontier_chart, heat_maps
+from rlplan.charts.money import budget_chart, final_chart, timeline
 from rlplan.reading.decisions import Decision
 from rlplan.reading.recommendation import outlook
 from rlplan.reading.story import Beliefs, Story
@@ -21,7 +19,7 @@ from rlplan.reading.sweep_picture import Picture, sentence
 from rlplan.reading.sweep_words import remains
 from rlplan.wording.command_lines import command, wrapped_command
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, probability, rate, steps
-from rlplan.wording.terminal import capital
+from rlplan.wording.screen import capital
 
 
 def score(value: float | None) -> str:

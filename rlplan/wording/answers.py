@@ -17,10 +17,9 @@ from budgets.errors import UnknownNameError
 from planner.axes import format_axes
 from rlplan.exits import ExitCode
 from rlplan.wording.command_lines import DEFAULT_DATABASE, Format
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, drawn, print_drawn
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.numbers import steps
-from rlplan.wording.terminal import tell
+from rlplan.wording.screen import Canvas, Cells, Column, Invocation, Part, drawn, print_drawn, tell
 
 T = TypeVar("T")
 AxisValues = Mapping[str, str | float]

@@ -22,8 +22,8 @@ from planner.price import PriceQuery
 from planner.price.open_facts import MEAN_RESPONSE, OpenFact, facts_of
 from planner.proposals import PricedCell, Proposal, Request
 from planner.rules import ALARM_SHARE
-from rlplan.wording.draw import Cells, Column
 from rlplan.wording.numbers import count, duration, plural, rate
+from rlplan.wording.screen import Cells, Column
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rlplan.actions import machine
 from rlplan.actions.machine import GIB, Finding, Gpu, Health, bad, check_disk, check_gpus, mind, ok, read_gpus
 from rlplan.commands import doctor
 from rlplan.commands.doctor import check_packages
-from rlplan.wording.draw import Canvas
+from rlplan.wording.screen import Canvas
 from tests.rlplan.conftest import Run
 
 LONG = "a reason that is told in so many words that no narrow terminal has room for all of them on one line of its own"

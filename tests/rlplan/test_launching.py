@@ -23,7 +23,7 @@ from planner.view import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.final_run import describe, launch
 from rlplan.actions.sweeping import go_on, start
-from rlplan.charts.budget import final_chart
+from rlplan.charts.money import final_chart
 from rlplan.commands import status
 from rlplan.commands.ended import Ended, FinalEnd
 from rlplan.commands.sweep import describe as sweeping_as_asked
@@ -39,7 +39,7 @@ from rlplan.requests.run import LaunchRequest, ResumeRequest
 from rlplan.web.page import section
 from rlplan.web.report import write_report
 from rlplan.wording.command_lines import Format
-from rlplan.wording.draw import Invocation
+from rlplan.wording.screen import Invocation
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
 from tests.rlplan.conftest import Run

@@ -19,7 +19,7 @@ from rlplan.commands.preview import (
 )
 from rlplan.requests.plan import PreviewRequest
 from rlplan.wording.command_lines import Format
-from rlplan.wording.draw import Invocation
+from rlplan.wording.screen import Invocation
 from tests.rlplan.conftest import Run
 
 QUICK = ("--draws", "2", "--policy", "full")

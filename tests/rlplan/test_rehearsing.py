@@ -14,7 +14,7 @@ from rlplan.actions.machine import Finding, Health, rehearsal
 from rlplan.exits import ExitCode
 from rlplan.requests.run import LaunchRequest, SweepRequest
 from rlplan.wording.command_lines import Format
-from rlplan.wording.draw import Invocation
+from rlplan.wording.screen import Invocation
 from runner.ports.trial import TrialConfig
 from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder

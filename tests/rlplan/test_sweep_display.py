@@ -32,7 +32,7 @@ from rlplan.live.sweep_screen import screen
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_rows import picture
 from rlplan.reading.sweep_words import reached, time_of
-from rlplan.wording.draw import Canvas
+from rlplan.wording.screen import Canvas
 from tests.rlplan.stored_rows import rows
 from tests.rlplan.sweep_rows import Seeder, later, seeded
 from tests.rlplan.test_sweeping import request

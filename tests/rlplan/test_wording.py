@@ -14,8 +14,8 @@ from planner.config import Layer, build_request, resolve
 from planner.proposals import Proposal, propose
 from rlplan.cli import app
 from rlplan.wording.assumptions import Assumption, assumptions
-from rlplan.wording.draw import Canvas, Cells, Column, table_of, text_of
 from rlplan.wording.numbers import aligned_hours, count, duration, gpu_hours, hours, probability, steps, whole_number
+from rlplan.wording.screen import Canvas, Cells, Column, table_of, text_of
 from tests.rlplan.conftest import Run
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.wording.terminal import harmless
+from rlplan.wording.screen import harmless
 from tests.rlplan.conftest import Run, process, run  # noqa: F401 (fixtures)
 from tests.rlplan.recommend_sweeps import ended
 from tests.security.texts import FORMULA, HALVES, STEERING, first, planted

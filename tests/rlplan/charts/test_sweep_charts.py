@@ -10,12 +10,10 @@ import pytest
 from planner.belief.forecasts import Band
 from planner.store.schema import SegmentOutcome
 from planner.view import Configuration, ScorePoint, TrialState
-from rlplan.charts.budget import budget_chart, uses
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels
-from rlplan.charts.frontier import frontier_chart
-from rlplan.charts.heat import heat_maps
-from rlplan.charts.timeline import timeline
+from rlplan.charts.grid import frontier_chart, heat_maps
+from rlplan.charts.money import budget_chart, timeline, uses
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.charts.stories import empty, finished, under_way, with_trials
