@@ -99,12 +99,12 @@ def known_of(
     steps = [step for source in sources for step in source.steps(gpu, model, traits)]
     if not steps:
         return before, workload
-    found = _calibrated(steps, workload, gpu, before)
+    calibrated = _calibrated(steps, workload, gpu, before)
     texts = filter(None, (source.evidence(gpu, model) for source in sources))
-    known = replace(found.coefficients, evidence="; ".join(texts))
-    if given_mean or found.mean_response is None:
+    known = replace(calibrated.coefficients, evidence="; ".join(texts))
+    if given_mean or calibrated.mean_response is None:
         return replace(known, length_log_sd=before.length_log_sd), workload
-    return replace(known, measured_lengths=True), workload.with_mean_response(found.mean_response)
+    return replace(known, measured_lengths=True), workload.with_mean_response(calibrated.mean_response)
 
 
 def with_measured(sources: Sequence[CostSource], request: Request, *, given_mean: bool) -> Request:
@@ -141,8 +141,8 @@ def calibration_of(
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
     """
-    found = _calibrated(measured_steps(records, traits), workload, gpu, before)
-    return replace(found, coefficients=replace(found.coefficients, evidence=evidence(records, gpu, {})))
+    calibrated = _calibrated(measured_steps(records, traits), workload, gpu, before)
+    return replace(calibrated, coefficients=replace(calibrated.coefficients, evidence=evidence(records, gpu, {})))
 
 
 def _calibrated(
@@ -150,9 +150,9 @@ def _calibrated(
 ) -> "Calibration":
     from budgets.calibration import calibrate  # noqa: PLC0415 (for measured steps alone)
 
-    found = calibrate(workload, gpu, steps, before)
+    calibrated = calibrate(workload, gpu, steps, before)
     interrupted = any(step.traits.interrupted_from for step in steps)
-    return replace(found, mean_response=None if interrupted else found.mean_response)
+    return replace(calibrated, mean_response=None if interrupted else calibrated.mean_response)
 
 
 def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits, database: str = "") -> list["MeasuredStep"]:

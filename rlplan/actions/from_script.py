@@ -69,12 +69,12 @@ def trained_on(script: Path) -> dict[str, str]:
     name = str(dataset[0] if isinstance(dataset, list) and len(dataset) == 1 else dataset or "")
     file = next((path_here for path_here in (Path(name), script.parent / name) if name and path_here.is_file()), None)
     of_hub = is_hub_name(name) and Path(name).suffix not in SUFFIXES
-    found = {
+    values = {
         "trainer": facts.trainer if facts.trainer == facts.maker else None,
         "model": model if is_hub_name(model) or (model and Path(model).is_dir()) else None,
         "problems": str(file) if file else name if of_hub else None,
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in values.items() if value}
 
 
 def with_script(

@@ -85,9 +85,9 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
         yield bad("folder", str(folder), f"it cannot be made ({error.strerror or error})", "give another by --folder")
         return
     try:
-        found = list(_storage(folder, url, asked.ray_address))
-        yield from found
-        if verdict(found) is not Health.BAD:
+        obstacles = list(_storage(folder, url, asked.ray_address))
+        yield from obstacles
+        if verdict(obstacles) is not Health.BAD:
             yield from _started(asked, folder / "first-step")
             yield from _played(asked, folder, url)
     finally:
@@ -147,11 +147,11 @@ def _storage(folder: Path, url: str | None, address: str | None) -> Iterator[Fin
     slowest = min(node.written_per_second or 0.0 for node in sound)
     read = min(node.read_per_second or 0.0 for node in sound)
     who = f"{len(sound)} machines read what another wrote" if len(sound) > 1 else "this machine writes and reads"
-    found = f"{who} in {above}, {slowest:,.0f} MB/s written and {read:,.0f} MB/s read on the slowest"
+    speeds = f"{who} in {above}, {slowest:,.0f} MB/s written and {read:,.0f} MB/s read on the slowest"
     if slowest < SLOW:
-        yield mind("storage", found, f"100 GB of a checkpoint take {duration(1e5 / slowest / SECONDS_PER_HOUR)}")
+        yield mind("storage", speeds, f"100 GB of a checkpoint take {duration(1e5 / slowest / SECONDS_PER_HOUR)}")
     else:
-        yield ok("storage", found)
+        yield ok("storage", speeds)
 
 
 def _started(asked: _Asked, folder: Path) -> Iterator[Finding]:
@@ -221,8 +221,8 @@ def _judged(played: RehearsalOutcome, spec: SweepSpec, plan: Plan) -> Iterator[F
     for trial, reason in played.failures.items():
         yield bad("stand-in", trial, reason, "its trainer would fare no better")
     if played.waiting:
-        found = f"not through within the minute: {some_of(played.waiting, _NAMED)}"
-        yield bad("stand-in", plural(len(played.waiting), "trial"), found, "is it busy?")
+        outcome = f"not through within the minute: {some_of(played.waiting, _NAMED)}"
+        yield bad("stand-in", plural(len(played.waiting), "trial"), outcome, "is it busy?")
     if played.trials:
         begin, first = statistics.median(played.begin_seconds), statistics.median(played.first_point_seconds or [0.0])
         yield ok(
@@ -234,11 +234,11 @@ def _judged(played: RehearsalOutcome, spec: SweepSpec, plan: Plan) -> Iterator[F
         return
     wall = plan.pilot_gpu_hours / (played.at_once * spec.resources.slots)
     pilots = f"the pilots' {hours(plan.pilot_gpu_hours)} GPU-hours take {duration(wall)}"
-    found = f"{plural(played.at_once, 'trial')} at once; {pilots}"
+    outcome = f"{plural(played.at_once, 'trial')} at once; {pilots}"
     if played.at_once < min(spec.workers, len(played.trials)):
-        yield mind("sweep", found, f"the plan reckons with {spec.workers} at once")
+        yield mind("sweep", outcome, f"the plan reckons with {spec.workers} at once")
     else:
-        yield ok("sweep", found)
+        yield ok("sweep", outcome)
 
 
 def _layout(spec: SweepSpec) -> str:

@@ -153,8 +153,8 @@ def _words(key: str) -> re.Pattern[str]:
 
 def _in_words(text: str, key: str, value: str) -> str | None:
     """Return a shell script or Python code in which a key or flag has another value where it counts, at the last."""
-    found = list(_words(key).finditer(text))
-    return f"{text[: found[-1].start(2)]}{value}{text[found[-1].end(2) :]}" if found else None
+    words = list(_words(key).finditer(text))
+    return f"{text[: words[-1].start(2)]}{value}{text[words[-1].end(2) :]}" if words else None
 
 
 def _in_tables(text: str, key: str, value: str) -> str | None:

@@ -180,14 +180,14 @@ def _job(row: Sweep, plan: Plan, folder: Path, database: str, section: SlurmSect
             f"each trial of {row.name} needs {spec.resources.gpus:g} GPUs, and {nodes} nodes of {per_node} have fewer: "
             "ask for more in [slurm] of rlplan.toml (nodes), or make a plan with fewer --gpus-per-trial"
         )
-    here, found = Path(sys.executable).parent, shutil.which("rlplan")  # where rlplan and ray are
+    here, program = Path(sys.executable).parent, shutil.which("rlplan")  # where rlplan and ray are
     return Job(
         name=_name(row),
         sweep=row.name,
         folder=folder,
         database=place if isinstance(place, Path) else None,
         directory=Path.cwd(),
-        programs=here if (here / "rlplan").exists() or found is None else Path(found).parent,
+        programs=here if (here / "rlplan").exists() or program is None else Path(program).parent,
         nodes=nodes,
         gpus_per_node=per_node,
         options=options,

@@ -94,9 +94,9 @@ def price_table(path: Path) -> list[PricedRun]:
     return priced_runs(rows)
 
 
-def assumptions_of(found: Price, resolved: Resolved, facts: Sequence[OpenFact] = ()) -> list[Assumption]:
+def assumptions_of(step: Price, resolved: Resolved, facts: Sequence[OpenFact] = ()) -> list[Assumption]:
     """List what a price rests on."""
-    asked = found.asked
+    asked = step.asked
     model, hardware = asked.workload.model, asked.hardware
     given = resolved.source("workload.mean_response_tokens")
     known = asked.coefficients
@@ -108,7 +108,7 @@ def assumptions_of(found: Price, resolved: Resolved, facts: Sequence[OpenFact] =
         given = asked_for_lengths(kind, known.length_log_sd, partial(_seconds, asked))
     return [
         Assumption("responses", lengths_text(asked.workload, asked.traits), given),
-        Assumption("cost of a step", *width_and_evidence(found.factor, known.evidence, hardware.gpu, facts)),
+        Assumption("cost of a step", *width_and_evidence(step.factor, known.evidence, hardware.gpu, facts)),
         Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
         Assumption(
             "hardware",

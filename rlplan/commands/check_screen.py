@@ -196,8 +196,8 @@ def _turns(script: CheckedScript, turns: Turns) -> str:
     return f"{', '.join(filter(None, parts))}; {seconds:,.0f} s a step without {turns.tool_seconds:g} s of tools a turn"
 
 
-def _between(found: Interval, unit: str) -> str:
-    median, low, high = map(hours, found)
+def _between(estimate: Interval, unit: str) -> str:
+    median, low, high = map(hours, estimate)
     return f"{median}{unit} ({low}–{high})"
 
 

@@ -68,12 +68,12 @@ def by_hand(
     """Return how an allocation is given to a trainer, by default the first of the newest sweep, a plan's champion."""
     if trainer not in starters():
         raise UnknownNameError("trainer", trainer, starters())
-    found = ranking(database, name)
+    ranked = ranking(database, name)
     with open_store(database, read_only=True) as store:
-        plan = store.plan(found.plan)
-    if row is None and allocation is None and found.sweep is None:
+        plan = store.plan(ranked.plan)
+    if row is None and allocation is None and ranked.sweep is None:
         row = _champion_rank(plan)
-    taken = row_with(found.every, row, sizes_in(allocation), found.sweep or found.plan)
+    taken = row_with(ranked.every, row, sizes_in(allocation), ranked.sweep or ranked.plan)
     schedule = load_recipe(taken.recipe).schedule if taken.recipe in recipe_names() else Schedule()
     updates = schedule.updates_per_batch
     start = Start(
@@ -98,12 +98,12 @@ def by_hand(
             f"train. Set n, B and the learning rate in {script}, or plan without --from to print vllm_mode=colocate"
         )
     notes = [f"for {model} give a folder or a name of the hub"] if model in catalogue.names("models") else []
-    unmeasured = found.sweep is not None and found.source is Source.PROPOSED
+    unmeasured = ranked.sweep is not None and ranked.source is Source.PROPOSED
     notes += ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
     notes += [f"engines have GPUs of their own, up to {stale} updates ahead: split them"] if stale else []
     notes += [note] if (note := note_of(trainer, start)) else []
     arguments, note = tuple(line_of(trainer, start)), "; ".join(notes) or None
-    return ByHand(found.sweep or found.plan, taken, trainer, arguments, note, launcher)
+    return ByHand(ranked.sweep or ranked.plan, taken, trainer, arguments, note, launcher)
 
 
 def _champion_rank(plan: Plan) -> int | None:

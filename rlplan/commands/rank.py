@@ -29,9 +29,9 @@ def answer(request: RankRequest) -> Ranking:
     """Return the rows that pass the filters, in the order asked for."""
     if request.name is not None and request.sweep is not None and request.name != request.sweep:
         raise InputError(f"'{request.name}' and --sweep '{request.sweep}' are both given: leave one of them out")
-    found = ranking(request.db, request.name or request.sweep, stored=request.stored)
-    chosen = chosen_rows(found.ranking, request)
-    return replace(found, ranking=tuple(chosen[: request.top]), chosen=len(chosen), top=request.top)
+    ranked = ranking(request.db, request.name or request.sweep, stored=request.stored)
+    chosen = chosen_rows(ranked.ranking, request)
+    return replace(ranked, ranking=tuple(chosen[: request.top]), chosen=len(chosen), top=request.top)
 
 
 def chosen_rows(rows: Sequence[RankedRow], request: RankRequest) -> list[RankedRow]:

@@ -42,10 +42,10 @@ def answer(request: RecommendRequest) -> Answer:
     return recommended(request.db, request.sweep, budget=request.budget, target=request.target)
 
 
-def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+def parts(advice: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw what to run, how sure that is and what to type next; in full all that it rests on too."""
-    answer = found.answer
-    chosen, so_far = answer.chosen, found.kept is not None and found.kept.so_far
+    answer = advice.answer
+    chosen, so_far = answer.chosen, advice.kept is not None and advice.kept.so_far
     name = named_configuration(chosen.configuration)
     what = (
         f"{'So far: run' if so_far else 'Run'} {name} for "
@@ -54,28 +54,28 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     if answer.succession is not None:
         what = f"{'So far: go' if so_far else 'Go'} on with {name}: {answer.succession.reason}."
     above: list[Part] = [*canvas.lines(what, "bold")]
-    for text in _how_sure(found) if answer.succession is None else _going_on(found, answer.succession):
+    for text in _how_sure(advice) if answer.succession is None else _going_on(advice, answer.succession):
         above += canvas.lines(text)
     above.append("")
     beside = [f"{capital(text)}." for text in outlook(answer)]
     if answer.succession is None and (rival := answer.runner_up) is not None:
         beside.insert(0, f"{rival.sentence}.")
-    beside += [usual_sentence(choice, chosen) for choice in found.usual]
+    beside += [usual_sentence(choice, chosen) for choice in advice.usual]
     if invocation.explain:
         yield from above
-        yield from _in_full(found, beside, canvas)
-        yield from next_steps([_run(found, invocation)], canvas)
+        yield from _in_full(advice, beside, canvas)
+        yield from next_steps([_run(advice, invocation)], canvas)
         return
     cautions = [caution.text for caution in answer.cautions if caution.kind not in IN_THE_FIRST_LINES][:SHOWN_CAUTIONS]
     below: list[Part] = [""]
     for text in (*beside, *(f"{capital(text)}." for text in cautions)):
         below += canvas.lines(text)
-    below += next_steps([_run(found, invocation), invocation.explained("what it rests on")], canvas)
+    below += next_steps([_run(advice, invocation), invocation.explained("what it rests on")], canvas)
     yield from one_screen(above, lambda rows: [_choices(answer, rows, canvas)], below, canvas)
 
 
-def _how_sure(found: Answer) -> Iterator[str]:
-    answer, chosen, pilot = found.answer, found.answer.chosen, found.launch.continues
+def _how_sure(advice: Answer) -> Iterator[str]:
+    answer, chosen, pilot = advice.answer, advice.answer.chosen, advice.launch.continues
     score = interval(chosen.expected_score, chosen.score_low, chosen.score_high)
     yield (
         f"Expected score {score} after {hours(chosen.gpu_hours)} GPU-hours; "
@@ -88,11 +88,11 @@ def _how_sure(found: Answer) -> Iterator[str]:
         yield answer.valued
 
 
-def _going_on(found: Answer, succession: Succession) -> Iterator[str]:
+def _going_on(advice: Answer, succession: Succession) -> Iterator[str]:
     """Say where it should end, where the champion would have ended alone, and what the likeliest other has cost."""
-    answer, chosen = found.answer, found.answer.chosen
+    answer, chosen = advice.answer, advice.answer.chosen
     score = interval(chosen.expected_score, chosen.score_low, chosen.score_high)
-    yield f"Expected score {score} after the remaining {hours(found.launch.gpu_hours)} GPU-hours."
+    yield f"Expected score {score} after the remaining {hours(advice.launch.gpu_hours)} GPU-hours."
     challengers = sum(row.gpu_hours_spent for row in answer.ranked if row.configuration != succession.configuration)
     alone = succession.alone
     if challengers:
@@ -106,19 +106,19 @@ def _going_on(found: Answer, succession: Succession) -> Iterator[str]:
         yield f"Nearest: {name}, {rival.odds}; its pilot cost {cost} GPU-hours."
 
 
-def _run(found: Answer, invocation: Invocation) -> NextStep:
+def _run(advice: Answer, invocation: Invocation) -> NextStep:
     """Name what runs the answer, or what has to come before."""
-    if found.status is SweepStatus.RUNNING:
-        return invocation.step("status --watch", found.sweep, "follows the sweep")
-    if found.status is SweepStatus.INTERRUPTED:
-        return invocation.step("resume", found.sweep, "goes on with the pilots")
-    if found.asked_for:
-        return invocation.step("recommend", found.sweep, "for the final run of the plan")
-    if found.final is not None:
-        return invocation.step("status", found.final, "how its final run stands")
-    if found.answer.succession is not None and (pilot := found.launch.continues) is not None:
-        return invocation.step("launch", found.sweep, f"goes on from step {pilot.step:,}, held to this forecast")
-    return invocation.step("launch", found.sweep, "runs it against this forecast")
+    if advice.status is SweepStatus.RUNNING:
+        return invocation.step("status --watch", advice.sweep, "follows the sweep")
+    if advice.status is SweepStatus.INTERRUPTED:
+        return invocation.step("resume", advice.sweep, "goes on with the pilots")
+    if advice.asked_for:
+        return invocation.step("recommend", advice.sweep, "for the final run of the plan")
+    if advice.final is not None:
+        return invocation.step("status", advice.final, "how its final run stands")
+    if advice.answer.succession is not None and (pilot := advice.launch.continues) is not None:
+        return invocation.step("launch", advice.sweep, f"goes on from step {pilot.step:,}, held to this forecast")
+    return invocation.step("launch", advice.sweep, "runs it against this forecast")
 
 
 def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
@@ -138,9 +138,9 @@ def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
     return table_of(shown, columns, canvas)
 
 
-def _in_full(found: Answer, beside: Sequence[str], canvas: Canvas) -> Iterator[Part]:
+def _in_full(advice: Answer, beside: Sequence[str], canvas: Canvas) -> Iterator[Part]:
     """Return the best with all that is known of them, every caution, the command, and where the answer is from."""
-    answer = found.answer
+    answer = advice.answer
     yield _alike(answer, canvas)
     if (hidden := len(answer.equivalent) - MOST_ALIKE) > 0:
         more = "one more is" if hidden == 1 else f"{hidden} more are"
@@ -151,19 +151,19 @@ def _in_full(found: Answer, beside: Sequence[str], canvas: Canvas) -> Iterator[P
     yield from listed("Mind", [capital(caution.text) for caution in answer.cautions])
     yield ""
     yield canvas.line("To run it", "bold")
-    if found.final is not None:
-        yield from canvas.lines(f"{found.final} is its final run.", "dim")
+    if advice.final is not None:
+        yield from canvas.lines(f"{advice.final} is its final run.", "dim")
     else:
-        if found.launch.command is not None:
-            yield unbroken(wrapped_command(found.launch.command, canvas.width))
-        yield from canvas.lines(f"{capital(found.launch.note)}.", "dim")
-    state = "" if found.status.value == "finished" else f", which is {found.status.value}"
-    over = overrun(found.spent_gpu_hours, found.pilot_gpu_hours)
+        if advice.launch.command is not None:
+            yield unbroken(wrapped_command(advice.launch.command, canvas.width))
+        yield from canvas.lines(f"{capital(advice.launch.note)}.", "dim")
+    state = "" if advice.status.value == "finished" else f", which is {advice.status.value}"
+    over = overrun(advice.spent_gpu_hours, advice.pilot_gpu_hours)
     beyond = f", {aligned_hours(over)} too many" if over else ""
     yield ""
     yield from canvas.lines(
-        f"From {found.sweep}{state}: {found.origin}. {aligned_hours(found.spent_gpu_hours)} of "
-        f"{hours(found.pilot_gpu_hours)} pilot GPU-hours are spent{beyond}; the intervals are of 90 %.",
+        f"From {advice.sweep}{state}: {advice.origin}. {aligned_hours(advice.spent_gpu_hours)} of "
+        f"{hours(advice.pilot_gpu_hours)} pilot GPU-hours are spent{beyond}; the intervals are of 90 %.",
         "dim",
     )
 

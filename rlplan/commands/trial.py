@@ -151,8 +151,10 @@ class TrialStanding(Answer):
         tail = [line for line in (row.failure_tail or "").splitlines() if line.strip()][-TAIL:]
         below: list[Part] = [canvas.line("Its log ends with", "bold"), *(canvas.line(line, "red") for line in tail)]
         below = below if tail else []
-        found = [NextStep(invocation.command("decisions", f"{self.name.sweep} --trial {row.name}"), "what was decided")]
-        below += next_steps([*found, invocation.explained("all of it")], canvas)
+        decisions = NextStep(
+            invocation.command("decisions", f"{self.name.sweep} --trial {row.name}"), "what was decided"
+        )
+        below += next_steps([decisions, invocation.explained("all of it")], canvas)
         everything = max(len(details["segments"]), len(details["transitions"])) if invocation.explain else None
         yield from one_screen(above, lambda most: self._lists(most, canvas), below, canvas, everything, NEWEST)
 

@@ -92,25 +92,25 @@ def followed(
     before: int | None = None
     first, lacking = True, "no validation is in it"
     while True:
-        found: list[WatchEvent] = []
+        events: list[WatchEvent] = []
         size = None if request.once else _unended(run)
         held, before = int(size is not None and size != before), size
         try:
             tables = read_table(run)
-            found = _looked(tables, request, known, held)
-            if found:
-                found[-1] = replace(found[-1], progress=_progress(run, tables, request))
+            events = _looked(tables, request, known, held)
+            if events:
+                events[-1] = replace(events[-1], progress=_progress(run, tables, request))
         except InputError as error:
             if request.once or not run.exists():
                 raise
             lacking = str(error).partition(". ")[0]
         if first and not request.once:
             say(f"following {run} until it warns; Ctrl-C ends this")
-            if not found:
+            if not events:
                 say(f"nothing to follow yet: {lacking}; it is looked at every {request.every:g} s")
         first = False
-        yield from found
-        if request.once or any(event.warned for event in found):
+        yield from events
+        if request.once or any(event.warned for event in events):
             return
         wait(request.every)
 
@@ -188,10 +188,10 @@ def _with_errors(curve: Curve, table: Table) -> Curve:
     if errors is None or curve.standard_errors is not None or curve.x_name not in table.columns:
         return curve
     beside = dict(zip(table.columns[curve.x_name], errors, strict=True))
-    found = np.array([beside.get(x, np.nan) for x in curve.x])
-    if not np.isfinite(found).all():
+    errors_at = np.array([beside.get(x, np.nan) for x in curve.x])
+    if not np.isfinite(errors_at).all():
         return curve
-    return replace(curve, standard_errors=found)
+    return replace(curve, standard_errors=errors_at)
 
 
 def _scored(curve: Curve, table: Table) -> list[Scored]:
@@ -216,8 +216,8 @@ def _rewards(table: Table, curve: Curve) -> tuple[Vector, Vector]:
     if trainer is None or curve.x_name not in table.columns:
         return none
     patterns = trainer.metrics.get("reward", ())
-    found = (table.columns[name] for pattern in patterns for name in matching(pattern, table.columns))
-    rewards = next(found, None)
+    matches = (table.columns[name] for pattern in patterns for name in matching(pattern, table.columns))
+    rewards = next(matches, None)
     if rewards is None:
         return none
     at = table.columns[curve.x_name]

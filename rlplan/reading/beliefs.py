@@ -75,17 +75,17 @@ def believed(stored: Stored, pilots: Stored | None = None) -> Beliefs:
     """Return what is believed of a sweep that was read, of a final run with its pilots; curves are fitted once."""
     view = stored.board.view(0)
     scored = [trial for trial in view.trials.values() if has_curve(trial)]
-    found, why_not = None, None
+    recommendation, why_not = None, None
     try:
         joint = joint_of(view, DRAWS) if scored else None
-        found = recommended_for(stored, joint=joint) if pilots is None else recommended_for(pilots)
+        recommendation = recommended_for(stored, joint=joint) if pilots is None else recommended_for(pilots)
     except (NotFoundError, BudgetError) as error:
         why_not = str(error)
     except InputError as error:
         return _unknown(error)
     bands = bands_of(joint, scored) if joint else {}
     cuts = {trial.trial: cut for trial in scored if (cut := collapsed_from(trial.scores)) is not None}
-    return Beliefs(found, why_not, bands, cuts)
+    return Beliefs(recommendation, why_not, bands, cuts)
 
 
 def mark(session: Session, sweep_id: int, *, now: datetime | None = None) -> str:

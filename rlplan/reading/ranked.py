@@ -87,19 +87,19 @@ def ranking(database: str, name: str | None = None, *, stored: bool = False) -> 
     that is known, unless `stored` forbids it, and nothing is changed.
     """
     with open_store(database, read_only=True) as store:
-        found = _stored(store, name)
-    if found.sweep is None or found.source is Source.STORED or stored:
-        return found
+        table = _stored(store, name)
+    if table.sweep is None or table.source is Source.STORED or stored:
+        return table
     from rlplan.reading.recommendation import recommended  # noqa: PLC0415 (takes a second to import)
     from runner.sweep.conclusions import rankings  # noqa: PLC0415
 
     try:
-        rows = tuple(rankings(recommended(database, found.sweep).answer))
-        return _of(found.plan, found.sweep, found.status, Source.NOW, rows)
+        rows = tuple(rankings(recommended(database, table.sweep).answer))
+        return _of(table.plan, table.sweep, table.status, Source.NOW, rows)
     except StoreError:
         raise
     except (NotFoundError, InputError, BudgetError) as error:
-        return replace(found, note=f"this is what is stored: {error}")
+        return replace(table, note=f"this is what is stored: {error}")
 
 
 def _stored(store: Store, name: str | None) -> Ranking:
@@ -110,8 +110,8 @@ def _stored(store: Store, name: str | None) -> Ranking:
             rows = ranked_allocations(session, None, plan)
             return _of(plan, None, None, Source.PROPOSED, _rows(rows, None))
         if (answer := stored_answer(session, sweep.id)) is not None:
-            found = _of(plan, sweep.name, sweep.status, Source.STORED, answer.ranking)
-            return replace(found, made_at=answer.made_at, so_far=answer.so_far)
+            table = _of(plan, sweep.name, sweep.status, Source.STORED, answer.ranking)
+            return replace(table, made_at=answer.made_at, so_far=answer.so_far)
         rows = ranked_allocations(session, sweep.name, None)
         return _of(plan, sweep.name, sweep.status, Source.PROPOSED, _rows(rows, sweep.name))
 
@@ -138,19 +138,19 @@ def _named(session: Session, name: str | None) -> tuple[str, Sweep | None]:
     return plan.name, session.scalar(newest.where(Sweep.plan_id == plan.id))
 
 
-def _rows(found: list[dict[str, Any]], sweep: str | None) -> tuple[RankedRow, ...]:
+def _rows(cells: list[dict[str, Any]], sweep: str | None) -> tuple[RankedRow, ...]:
     names = [name for name in RankedRow.__dataclass_fields__ if name != "axes"]
-    of_sweep = [row for row in found if row["sweep"] == sweep]
+    of_sweep = [row for row in cells if row["sweep"] == sweep]
     return tuple(RankedRow(**{name: row[name] for name in names}, axes=from_text(row["axes"])) for row in of_sweep)
 
 
-def _next(found: Ranking, invocation: Invocation) -> NextStep:
+def _next(ranked: Ranking, invocation: Invocation) -> NextStep:
     """Name what this ranking is for: the plan that it heads, or the answer that rests on it."""
-    if found.sweep is None:
-        return invocation.step("preview", found.plan, "simulates its pilots")
-    if found.source is Source.PROPOSED:
-        return invocation.step("status", found.sweep, "how its pilots stand")
-    return invocation.step("recommend", found.sweep, "which one to run, and how sure that is")
+    if ranked.sweep is None:
+        return invocation.step("preview", ranked.plan, "simulates its pilots")
+    if ranked.source is Source.PROPOSED:
+        return invocation.step("status", ranked.sweep, "how its pilots stand")
+    return invocation.step("recommend", ranked.sweep, "which one to run, and how sure that is")
 
 
 def _legend(found: Ranking) -> str:

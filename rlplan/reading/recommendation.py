@@ -203,10 +203,10 @@ def recommended(
             (row, session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one())
             for _, row in finals_of(session, known.sweep.id)
         ]
-    found = recommended_for(known, _final(known.board, budget, target))
-    chosen = found.best.configuration
+    recommendation = recommended_for(known, _final(known.board, budget, target))
+    chosen = recommendation.best.configuration
     own = [row.name for row, trial in finals if row.status not in ENDED or configuration_of(trial) == chosen]
-    return replace(found, final=own[-1] if own and not found.asked_for else None)
+    return replace(recommendation, final=own[-1] if own and not recommendation.asked_for else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,14 +72,14 @@ def ordered(
 
 def conditions(given: str | None) -> dict[str, frozenset[str]]:
     """Read `name=value` pairs with commas between them; a name that stands twice may have either value."""
-    found: dict[str, frozenset[str]] = {}
+    texts: dict[str, frozenset[str]] = {}
     for part in names_in(given or ""):
         name, equals, value = (side.strip() for side in part.partition("="))
         if not (name and equals and value):
             raise InputError(f"--where '{part}' is no condition: write NAME=VALUE, such as n=16,recipe=dapo")
         column = SHORT.get(name.casefold(), name.casefold())
-        found[column] = found.get(column, frozenset()) | {value}
-    return found
+        texts[column] = texts.get(column, frozenset()) | {value}
+    return texts
 
 
 def fulfilling(

@@ -85,11 +85,11 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
 
 def without_variables(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with the values of every `environment` in them masked."""
-    found = dict(settings)
+    plain_settings = dict(settings)
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            found[key] = dict.fromkeys(value, MASKED) if key == "environment" else without_variables(value)
-    return found
+            plain_settings[key] = dict.fromkeys(value, MASKED) if key == "environment" else without_variables(value)
+    return plain_settings
 
 
 def _money(sweep: Sweep, planned: float, totals: Totals, used: float) -> Money:

@@ -185,5 +185,5 @@ def _answers(session: Session, sweeps: Collection[int]) -> dict[int, Recommendat
     newest = (
         select(func.max(Recommendation.id)).where(Recommendation.sweep_id.in_(sweeps)).group_by(Recommendation.sweep_id)
     )
-    found = session.scalars(select(Recommendation).where(Recommendation.id.in_(newest)))
-    return {row.sweep_id: row for row in found}
+    rows = session.scalars(select(Recommendation).where(Recommendation.id.in_(newest)))
+    return {row.sweep_id: row for row in rows}

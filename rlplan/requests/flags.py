@@ -164,9 +164,9 @@ def command(request: type[Request]) -> Callable[..., int]:
         from rlplan.wording.screen import Invocation  # noqa: PLC0415 (opens the way to the store)
 
         asked = request(**given)
-        found = import_module(module).answer(asked)
+        answer = import_module(module).answer(asked)
         called = Invocation(tuple(context.find_root().obj or ()), given.get("db", DEFAULT_DATABASE), explain)
-        return 0 if found is None else found.emit(format, called)
+        return 0 if answer is None else answer.emit(format, called)
 
     run.__name__, run.__doc__ = name, request.__doc__
     flags, kinds = flags_of(request), get_type_hints(request)

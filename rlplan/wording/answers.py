@@ -88,15 +88,15 @@ def plain(value: Any) -> Any:
 def _document(value: Any) -> dict[str, Any]:
     """Return fields that are not hidden from `repr`, and keys; axes that are no key only where there are any."""
     kind: Any = type(value)
-    found = _document(value.of) if isinstance(value, View) and value.WHOLE else {}
-    found |= {name: plain(getattr(value, name)) for name in _names(kind) if name != "axes"}
+    document = _document(value.of) if isinstance(value, View) and value.WHOLE else {}
+    document |= {name: plain(getattr(value, name)) for name in _names(kind) if name != "axes"}
     for key in keys_of(kind):
         of_key = plain(key.fget(value)) if key.fget else None
         if of_key is not None or not key.optional:
-            found[key.name] = of_key
+            document[key.name] = of_key
     if "axes" in _names(kind) and value.axes:
-        found["axes"] = plain(dict(value.axes))
-    return found
+        document["axes"] = plain(dict(value.axes))
+    return document
 
 
 RANK: Column[Any] = Column("#", attrgetter("rank"))
