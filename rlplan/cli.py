@@ -77,9 +77,9 @@ class Face(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> None:
         """Run a command and exit with its code."""
-        given = list(sys.argv[1:] if args is None else args)
-        debug = "--debug" in given or bool(os.environ.get("RLPLAN_DEBUG"))
-        words = [arg for arg in given if arg != "--debug"]
+        arguments = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in arguments or bool(os.environ.get("RLPLAN_DEBUG"))
+        words = [arg for arg in arguments if arg != "--debug"]
         options |= {"standalone_mode": False, "obj": tuple(words)}
         try:
             result = super().main(words, *rest, **options)

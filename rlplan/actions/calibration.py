@@ -161,8 +161,8 @@ def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits, database
     How they were executed (adapters, precision, the reward) is not recorded: as it is to be now. Trials of different
     databases have the same numbers, which `database` tells apart.
     """
-    named = {record.recipe for record in records}.intersection(recipe_names())
-    shipped = {name: replace(load_recipe(name).traits(), execution=traits.execution) for name in named}
+    shipped_recipes = {record.recipe for record in records}.intersection(recipe_names())
+    shipped = {name: replace(load_recipe(name).traits(), execution=traits.execution) for name in shipped_recipes}
     return [_measured_step(record, shipped.get(record.recipe, traits), database) for record in records]
 
 
@@ -242,22 +242,22 @@ ALLOWED: Final = "give a database, a sweep of this one, or none"
 SQLITE: Final = b"SQLite format 3"
 
 
-def cost_sources(named: Sequence[str] | None, store: Store | None, opened: ExitStack) -> list[CostSource]:
+def cost_sources(names: Sequence[str] | None, store: Store | None, opened: ExitStack) -> list[CostSource]:
     """Return the databases and sweeps that are named, by default the store itself; none where it is not there yet.
 
     What is opened stays so until `opened` is closed.
     """
-    if named is None:
+    if names is None:
         return [] if store is None else [CostSource(store)]
-    if NONE in named:
-        if others := [name for name in named if name != NONE]:
+    if NONE in names:
+        if others := [name for name in names if name != NONE]:
             raise InputError(f"--learn-from none is given beside {', '.join(others)}: leave out the one or the other")
         return []
-    return list(_opened(dict.fromkeys(map(str, named)), store, opened))
+    return list(_opened(dict.fromkeys(map(str, names)), store, opened))
 
 
-def _opened(named: Iterable[str], store: Store | None, opened: ExitStack) -> Iterator[CostSource]:
-    for name in named:
+def _opened(names: Iterable[str], store: Store | None, opened: ExitStack) -> Iterator[CostSource]:
+    for name in names:
         path = Path(name).expanduser()
         if "://" in name:
             other = opened.enter_context(open_store(name, read_only=True))

@@ -65,8 +65,8 @@ def require_sound(request: FitRequest) -> None:
 
 def targets_of(request: FitRequest) -> tuple[Target, ...]:
     """Return where to predict."""
-    given: Any = request.predict_at
-    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    places: Any = request.predict_at
+    several = places if isinstance(places, Sequence) and not isinstance(places, str) else [places]
     texts = [str(place) for place in several if place is not None]
     if not texts:
         return tuple(Target(f"{multiple:g}×", multiple=multiple) for multiple in DEFAULT_MULTIPLES)
@@ -110,8 +110,8 @@ def fit_jobs(read: Iterable[tuple[Path, Sequence[Curve]]], request: FitRequest) 
     jobs: list[FitJob] = []
     failures: list[str] = []
     for file, curves in read:
-        taken, refused = gathered(curves, partial(_job, file, request=request))
-        jobs += taken
+        chosen, refused = gathered(curves, partial(_job, file, request=request))
+        jobs += chosen
         failures += [f"{file}: {line}" for line in refused]
     return _distinctly_named(jobs), failures
 

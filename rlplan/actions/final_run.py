@@ -84,14 +84,14 @@ def launch(
 ) -> Finished:
     """Store a sweep's final run with what is promised of it, and drive it to its end."""
     with open_store(request.db, existing=True) as store:
-        known, request, planned = _ready(store, request)
+        origin, request, planned = _ready(store, request)
         if request.ray_address is None and planned.shortfall:
             raise InputError(planned.shortfall)
         driver = this_driver()
-        name = _store(store, known, planned, request, driver)
+        name = _store(store, origin, planned, request, driver)
         with store.read() as session:
             spec = SweepSpec.model_validate(sweep_named(session, name).config)
-            plan = plan_named(session, known.plan.name)
+            plan = plan_named(session, origin.plan.name)
         seat = DriversSeat(driver, request.ray_address, interrupts, began)
         return drive(store, name, spec, plan, seat)
 
@@ -99,8 +99,8 @@ def launch(
 def store_only(request: LaunchRequest) -> str:
     """Store a sweep's final run for a driver that comes later, and return its name."""
     with open_store(request.db, existing=True) as store:
-        known, request, planned = _ready(store, request)
-        return _store(store, known, planned, request, None)
+        origin, request, planned = _ready(store, request)
+        return _store(store, origin, planned, request, None)
 
 
 def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest, Planned]:
@@ -115,53 +115,53 @@ def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest,
         if request.switch or request.from_best:
             raise InputError(f"--switch and --from-best are for a sweep with a final run, and {plan.name} is a plan")
         row = row_named(plan, request.row, sizes_in(request.allocation))
-        known = unswept(store, plan, row, request.training or SweepRequest(db=request.db))
-        return known, request, _planned(store, known, request, wanted_of(row))
+        origin = unswept(store, plan, row, request.training or SweepRequest(db=request.db))
+        return origin, request, _planned(store, origin, request, wanted_of(row))
     if request.row is not None or request.training is not None:
         raise InputError("--row, --trainer, --problems and the like are for a plan: a sweep has its own (--allocation)")
-    known = _launchable(store, request)
-    request, wanted = _switched(store, known, request), None
-    if not known.board.trials:  # it was launched without pilots
-        wanted = wanted_of(row_named(store.plan(known.plan.name), None, sizes_in(request.allocation)))
-    return known, request, _planned(store, known, request, wanted)
+    origin = _launchable(store, request)
+    request, wanted = _switched(store, origin, request), None
+    if not origin.board.trials:  # it was launched without pilots
+        wanted = wanted_of(row_named(store.plan(origin.plan.name), None, sizes_in(request.allocation)))
+    return origin, request, _planned(store, origin, request, wanted)
 
 
 def _launchable(store: Store, request: LaunchRequest) -> Stored:
     """Return a sweep that a final run can be launched of; refused where it cannot, with what to do."""
-    known = stored(store, request.sweep)
-    row = known.sweep
-    if known.board.spec.policy == FINAL_POLICY:
+    origin = stored(store, request.sweep)
+    row = origin.sweep
+    if origin.board.spec.policy == FINAL_POLICY:
         raise InputError(f"{row.name} is a final run itself: name the sweep that it is of")
     if has_driver(row):
         raise InputError(f"{row.name} is still running: wait for its end, or `rlplan stop {row.name}` first")
     if request.allocation is not None:
-        return known
-    if not known.board.trials and not (request.switch or request.from_best):
+        return origin
+    if not origin.board.trials and not (request.switch or request.from_best):
         raise NotFoundError(
             f"{row.name} has no pilots, and so nothing is recommended: name what to run by --allocation n=…,B=…"
         )
-    if known.board.trials and (known.answer is None or known.answer.so_far or row.status not in ENDED):
+    if origin.board.trials and (origin.answer is None or origin.answer.so_far or row.status not in ENDED):
         raise NotFoundError(
             f"{row.name} ({row.status}) has no recommendation yet: `rlplan resume {row.name}` ends its pilots, or name "
             "what to run by --allocation n=…,B=…"
         )
-    return known
+    return origin
 
 
-def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted | None) -> Planned:
-    board = known.board
+def _planned(store: Store, origin: Stored, request: LaunchRequest, wanted: Wanted | None) -> Planned:
+    board = origin.board
     with store.read() as session:
-        plan = plan_named(session, known.plan.name)
+        plan = plan_named(session, origin.plan.name)
     if request.from_best:
-        wanted = best_of_former(store, known, request.learning_rate)
+        wanted = best_of_former(store, origin, request.learning_rate)
     else:
-        wanted = wanted or wanted_of_sweep(known, request.allocation)
+        wanted = wanted or wanted_of_sweep(origin, request.allocation)
     with store.read() as session:
-        beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
-        money = _money(session, known, wanted.pilot, beside)
+        beside = spent_beside(session, origin.sweep.plan_id, origin.sweep.id)
+        money = _money(session, origin, wanted.pilot, beside)
         if not request.from_best:
-            _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
-        view = board.view(0) if known.sweep.id is None else evidence(session, known.sweep)
+            _require_new(session, origin.sweep, wanted.configuration, switching=request.switch)
+        view = board.view(0) if origin.sweep.id is None else evidence(session, origin.sweep)
     if request.from_best and wanted.pilot is not None:
         view = known_there(view, wanted.pilot)
     like = longest_of(view, wanted.configuration) if wanted.pilot is None else view.trials[wanted.pilot.trial]
@@ -179,17 +179,17 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     if beside:
         notes.append(f"{spending_text(beside, plan)}; {money:.4g} are left for this final run")
     spec = spec_of_final(board.spec, run)
-    promised = _promised(known, run, run.length.steps * wanted.gpu_hours_per_step, view)
-    return Planned(known.sweep.name, run, promised, tuple(notes), shortfall(spec, plan, *machine()), spec, plan)
+    promised = _promised(origin, run, run.length.steps * wanted.gpu_hours_per_step, view)
+    return Planned(origin.sweep.name, run, promised, tuple(notes), shortfall(spec, plan, *machine()), spec, plan)
 
 
-def _promised(known: Stored, run: FinalRun, gpu_hours: float, view: View) -> Promise:
+def _promised(origin: Stored, run: FinalRun, gpu_hours: float, view: View) -> Promise:
     """Return what is promised of a final run by what its sweep has seen, or by the plan before anything was trained.
 
-    The GPU-hours are those that its updates would take at the price of the curves that are known.
+    The GPU-hours are those that its updates would take at the price of the curves that are origin.
     """
-    if known.sweep.id is None:
-        prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
+    if origin.sweep.id is None:
+        prior = run_in_prior(origin.plan, origin.board.spec, origin.board.candidate(run.configuration))
         if prior is not None:  # else the plan cannot tell
             return promise_from_studies(prior, rate_factor(run.configuration.axes), run.length.steps)
     return promise(
@@ -202,29 +202,29 @@ def _promised(known: Stored, run: FinalRun, gpu_hours: float, view: View) -> Pro
     )
 
 
-def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Mapping[str, float]) -> float:
+def _money(session: Session, origin: Stored, pilot: FromPilot | None, beside: Mapping[str, float]) -> float:
     """Return what the plan's budget has left after all its sweeps' pilots and every final run launched before."""
-    left = known.plan.budget_gpu_hours - known.board.ledger.charged - sum(beside.values())
-    left -= sum(spent_gpu_hours(session, [row.id for _, row in finals_of(session, known.sweep.id)]).values())
-    if (known.plan.config.get("budget") or {}).get("within") is not None:  # more would end too late
-        left = min(left, known.plan.final_gpu_hours)
+    left = origin.plan.budget_gpu_hours - origin.board.ledger.charged - sum(beside.values())
+    left -= sum(spent_gpu_hours(session, [row.id for _, row in finals_of(session, origin.sweep.id)]).values())
+    if (origin.plan.config.get("budget") or {}).get("within") is not None:  # more would end too late
+        left = min(left, origin.plan.final_gpu_hours)
     if left <= 0:
-        others = f" ({spending_text(beside, known.plan)})" if beside else ""
+        others = f" ({spending_text(beside, origin.plan)})" if beside else ""
         raise BudgetError(
-            f"nothing is left of the {known.plan.budget_gpu_hours:.4g} GPU-hours of {known.plan.name} for a final run"
+            f"nothing is left of the {origin.plan.budget_gpu_hours:.4g} GPU-hours of {origin.plan.name} for a final run"
             f"{others}: make a plan with a larger budget{'' if pilot is None else pilot.stays}"
         )
     return left
 
 
-def _switched(store: Store, known: Stored, request: LaunchRequest) -> LaunchRequest:
+def _switched(store: Store, origin: Stored, request: LaunchRequest) -> LaunchRequest:
     """Return the request with the allocation that the final run under way is advised to switch to."""
     if not request.switch:
         return request
     with store.read() as session:
-        launched = finals_of(session, known.sweep.id)
+        launched = finals_of(session, origin.sweep.id)
         if not launched:
-            raise NotFoundError(f"{known.sweep.name} has no final run to switch from: launch one without --switch")
+            raise NotFoundError(f"{origin.sweep.name} has no final run to switch from: launch one without --switch")
         row = launched[-1][1]
         if has_driver(row):
             raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
@@ -267,19 +267,19 @@ def _require_new(session: Session, sweep: Sweep, configuration: Configuration, *
             )
 
 
-def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest, driver: Driver | None) -> str:
+def _store(store: Store, origin: Stored, planned: Planned, request: LaunchRequest, driver: Driver | None) -> str:
     """Store the final run, whose promise never changes; its driver, if it has one, holds it from its first moment."""
     for note in planned.notes:
         tell(note)
-    now, run, board = datetime.now(UTC), planned.run, known.board
+    now, run, board = datetime.now(UTC), planned.run, origin.board
     new = trial_of_final(board, run)
     config = TrialConfig.model_validate(new.config)
     if run.pilot is not None:
         _fetch(run.pilot, board, config)
     with store.write() as session:
-        row, settings = known.sweep, board.spec
+        row, settings = origin.sweep, board.spec
         if row.id is None:  # of a plan: the sweep that it has not had
-            row, settings, _ = create(session, known.plan.name, settings, lambda _: [], None, now, store.location)
+            row, settings, _ = create(session, origin.plan.name, settings, lambda _: [], None, now, store.location)
             row.status, row.finished_at = SweepStatus.FINISHED, now
         if request.switch or request.from_best:
             _end(session, row, named_configuration(run.configuration), now)
@@ -289,14 +289,14 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
         beside = {"folder": str(Path(spec.folder).parent), "storage": spec.storage and spec.storage.rpartition("/")[0]}
         spec = spec.model_copy(update={**beside, "most_steps": limit_of(run, config)})
         where = (driver, now, store.location)
-        final, own, (number,) = create(session, known.plan.name, spec, lambda _: [new], *where, name=name)
+        final, marked, (number,) = create(session, origin.plan.name, spec, lambda _: [new], *where, name=name)
         if run.pilot is not None:
             trial = session.get_one(Trial, number)
-            folder = Path(own.folder) / trial.name
+            folder = Path(marked.folder) / trial.name
             copy_pilot(run.pilot, config, folder)
             take_over(session, final, trial, run.pilot)
-            if own.storage is not None:  # and that of the final run may be one more
-                stored_at, notes = Mirror(f"{own.storage}/{trial.name}", folder, config).store(0)
+            if marked.storage is not None:  # and that of the final run may be one more
+                stored_at, notes = Mirror(f"{marked.storage}/{trial.name}", folder, config).store(0)
                 if stored_at is None:
                     raise CheckpointError(f"the final run is not begun: {'; '.join(notes)}")
         add_final(session, name, row.name, _row(planned, request), now)

@@ -19,11 +19,11 @@ Overrides = dict[str, tuple[str, Any]]  # by key of the configuration: who says 
 CAP = "workload.response_tokens"
 
 
-def facts_of(files: list[Path], given: Mapping[str, Any] | None = None) -> ScriptFacts:
+def facts_of(files: list[Path], flags: Mapping[str, Any] | None = None) -> ScriptFacts:
     """Read a script, or several files that belong together; NotFoundError names one that is not there."""
     if missing := next((path for path in files if not path.is_file()), None):
         raise NotFoundError(f"there is no file {missing}: give a script, or a file of settings, that starts a trainer")
-    return read_script(files, dict(given or {}))
+    return read_script(files, dict(flags or {}))
 
 
 def known_name(model: str) -> str:
@@ -82,19 +82,19 @@ def with_script(
 ) -> Mapping[str, tuple[str, Any]]:
     """Return flags with what a script says beside them; its n, B and learning rate are the champion's.
 
-    Of a task all else is known: the script's workload counts where none is named.
+    Of a task all else is known: the script's workload counts where none is model.
     """
     if script is None:
         return flags
-    path, given = Path(script), {key: flag for key, flag in flags.items() if flag[1] is not None}
-    facts = facts_of([path], {"gpus": given["hardware.gpus"][1]} if "hardware.gpus" in given else None)
+    path, stated = Path(script), {key: flag for key, flag in flags.items() if flag[1] is not None}
+    facts = facts_of([path], {"gpus": stated["hardware.gpus"][1]} if "hardware.gpus" in stated else None)
     overrides: Overrides = {}
     if task is None:
-        named = given["workload.model"][1] if "workload.model" in given else model_of(facts, path)
-        overrides = overrides_of(facts, name_in(named, path), given.get(CAP))
+        model = stated["workload.model"][1] if "workload.model" in stated else model_of(facts, path)
+        overrides = overrides_of(facts, name_in(model, path), stated.get(CAP))
     n, prompts = facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch
     if n and n > 1 and prompts:
         B = max(1, round(prompts / facts.split.updates))
         overrides["proposal.baseline"] = (f"{SCRIPT}{path.name}", f"n={n},B={B}")
         overrides["proposal.learning_rate"] = (path.name, facts.settings.learning_rate)
-    return {**overrides, **given}
+    return {**overrides, **stated}

@@ -58,8 +58,8 @@ def rehearse_final(request: LaunchRequest, seconds: float = SECONDS) -> Iterator
     summary = f"{named_configuration(run.configuration)}, {run.length.steps:,} updates on {_layout(spec)}"
     yield ok("final run", summary)
     sizes = [(row, Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)) for row in candidates]
-    own = [candidate for candidate, configuration in sizes if configuration == run.configuration]
-    yield from _tried(_Asked(spec, planned.plan, own, request.ray_address, seconds))
+    rows = [candidate for candidate, configuration in sizes if configuration == run.configuration]
+    yield from _tried(_Asked(spec, planned.plan, rows, request.ray_address, seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class _Asked:
     config: Path | str | None = None
 
 
-def _tried(asked: _Asked) -> Iterator[Finding]:
-    spec = asked.spec
-    yield from _configurations(spec, _trials(spec, asked.candidates))
+def _tried(sweep: _Asked) -> Iterator[Finding]:
+    spec = sweep.spec
+    yield from _configurations(spec, _trials(spec, sweep.candidates))
     name = f"rehearsal-{uuid.uuid4().hex[:8]}"
     folder, url = Path(spec.folder) / name, spec.storage and f"{spec.storage.rstrip('/')}/{name}"
     try:
@@ -85,11 +85,11 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
         yield bad("folder", str(folder), f"it cannot be made ({error.strerror or error})", "give another by --folder")
         return
     try:
-        obstacles = list(_storage(folder, url, asked.ray_address))
+        obstacles = list(_storage(folder, url, sweep.ray_address))
         yield from obstacles
         if verdict(obstacles) is not Health.BAD:
-            yield from _started(asked, folder / "first-step")
-            yield from _played(asked, folder, url)
+            yield from _started(sweep, folder / "first-step")
+            yield from _played(sweep, folder, url)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if url is not None:
@@ -111,17 +111,17 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
     name = "builtin" if trainer is None else trainer.name
     refused: dict[str, list[str]] = {}
     drivers = {trial: driver_of(config) for trial, config in trials.items()} if trainer is not None else {}
-    asked = {trial: driver for trial, driver in drivers.items() if isinstance(driver, Rehearsing)}
+    rehearsing = {trial: driver for trial, driver in drivers.items() if isinstance(driver, Rehearsing)}
     with ThreadPoolExecutor(min(_AT_ONCE, cpu_cores())) as pool:  # each waits for an environment to be imported
-        answers = pool.map(lambda trial: asked[trial].rehearse(trials[trial]), asked)
-        for trial, answer in zip(asked, answers, strict=True):
+        answers = pool.map(lambda trial: rehearsing[trial].rehearse(trials[trial]), rehearsing)
+        for trial, answer in zip(rehearsing, answers, strict=True):
             for reason in answer:
                 refused.setdefault(reason, []).append(trial)
     for reason, names in refused.items():
         yield bad("trainer", name, f"{reason} ({some_of(names, _NAMED)})", "see docs/trainers.md")
     if not refused:
         by = "its program is there, and rlplan's driver" if name == COMMAND else "its own parser"
-        by = by if asked else "rlplan's driver of it"
+        by = by if rehearsing else "rlplan's driver of it"
         yield ok(
             "trainer",
             f"{name}: {by} accepts {'the configuration' if len(trials) == 1 else f'all {len(trials)} configurations'}",
@@ -154,15 +154,15 @@ def _storage(folder: Path, url: str | None, address: str | None) -> Iterator[Fin
         yield ok("storage", speeds)
 
 
-def _started(asked: _Asked, folder: Path) -> Iterator[Finding]:
+def _started(sweep: _Asked, folder: Path) -> Iterator[Finding]:
     """Start the command of a trainer of one's own for one step, on this machine, as its cheapest trial does."""
-    spec, trainer = asked.spec, asked.spec.training.trainer
+    spec, trainer = sweep.spec, sweep.spec.training.trainer
     if trainer is None or trainer.name != COMMAND:
         return
-    if asked.ray_address is not None or spec.training.machine.nodes > 1:
+    if sweep.ray_address is not None or spec.training.machine.nodes > 1:
         yield mind("command", "not started", "its metrics and checkpoints are tried without --ray-address, on one node")
         return
-    trials = _trials(spec, asked.candidates)
+    trials = _trials(spec, sweep.candidates)
     name, config = min(trials.items(), key=lambda trial: trial[1].rollouts_per_step)
     try:
         stepped = take_first_step(config, folder)
@@ -173,9 +173,9 @@ def _started(asked: _Asked, folder: Path) -> Iterator[Finding]:
     yield ok("command", f"{name}: one step in {stepped.seconds:.0f} s, {score}, saved as {stepped.checkpoint}")
 
 
-def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
-    spec, plan, seconds = asked.spec, asked.plan, asked.seconds
-    address, nodes = asked.ray_address, spec.training.machine.nodes
+def _played(sweep: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
+    spec, plan, seconds = sweep.spec, sweep.plan, sweep.seconds
+    address, nodes = sweep.ray_address, spec.training.machine.nodes
     standing_in = standin_spec(spec, plan.candidates)
     if address is None:
         lacking = shortfall(spec, plan, *machine())
@@ -183,14 +183,14 @@ def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
             yield bad("cluster", "this machine", lacking, "rehearse with --ray-address")
         standing_in = without_gpus(standing_in)
     need, tag = standing_in.resources, sweep_tag(str(folder))
-    cluster = load_configuration(asked.config).config.cluster
+    cluster = load_configuration(sweep.config).config.cluster
     size = need.cpus, need.gpus, standing_in.training.machine.nodes
     executor = RayExecutor(folder, spec.workers, tag, address, *size, cluster.start_seconds, Placement.of(cluster))
     try:
         if address is not None and (lacking := shortfall(spec, plan, *executor.resources().largest(nodes))):
             yield bad("cluster", address, lacking, "join a larger one, or make a plan that fits")
             return
-        playing = RehearsalRun(executor, standing_in, _trials(standing_in, asked.candidates), folder, url)
+        playing = RehearsalRun(executor, standing_in, _trials(standing_in, sweep.candidates), folder, url)
         played = playing.play(seconds)
         final = _final_run(playing, standing_in, plan, seconds) if address is not None else None
     except RlplanError as error:

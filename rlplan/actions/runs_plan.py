@@ -26,7 +26,6 @@ from planner.scripts.differences import Entry
 from planner.scripts.records import LoggedRun, gpu_hours
 from planner.store import Store
 from planner.store.costs import replace_costs
-from planner.store.read_model import sweep_snapshot
 from planner.store.results import WHOLE, add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.sweeps import add_cost_records, move_trial, save_plan
@@ -43,7 +42,6 @@ from runner.sweep.journal import Journal
 from runner.sweep.plan import SweepChoice, new_trial, sweep_spec
 from runner.sweep.plan_rows import configuration_of
 from runner.sweep.spec import SweepSpec
-from runner.sweep.state import SweepState
 
 
 def given_plan(
@@ -247,10 +245,10 @@ def open_candidates(
     store: Store, request: Request, candidates: Sequence[Candidate], records: Sequence[CostRecord]
 ) -> list[Candidate]:
     """Return the cells of the grid that no run had, at the prices of all measured steps; none without money."""
-    known = [*store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name), *records]
-    if known:
+    records_there = [*store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name), *records]
+    if records_there:
         terms = (request.workload, request.hardware.gpu, request.traits, request.coefficients)
-        coefficients = calibration_of(known, *terms).coefficients
+        coefficients = calibration_of(records_there, *terms).coefficients
         variants = tuple(replace(variant, coefficients=coefficients) for variant in request.variants)
         request = replace(request, coefficients=coefficients, variants=variants)
     try:
@@ -309,7 +307,7 @@ def store_sweep(
             return [new_trial(spec, row, entry.axes, entry.learning_rate, entry.seed) for entry, row in rows]
 
         spec = spec_of(plan, choice)
-        sweep, own, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
+        sweep, placed, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
         name = sweep.name
         for trial, entry in zip(stored, curves, strict=True):
             _store_training(session, trial, entry, problems, clock.now())
@@ -320,8 +318,8 @@ def store_sweep(
             store_costs(session, entry, costs[entry.run.path])
             trials[entry.run.path] = session.get_one(Trial, trial).name
     with store.read() as session:
-        state = sweep_snapshot(session, name)
-    board = SweepState(own, state)
+        state = sweep_state(session, name)
+    board = Board(placed, state)
     board.fresh |= set(board.trials)
     journal = Journal(store, state.sweep.id, driver, clock, len(state.trials))
     conclusions = Conclusions(Pool(), board, journal)

@@ -76,14 +76,14 @@ def check_script(request: CheckRequest) -> CheckedScript:
     with measured_in(request.db, _configuration(facts, model, request, request.from_log)) as (resolved, measured):
         launch = launch_of(facts, resolved, given.get("steps"))
         size = (launch.rollouts_per_prompt, 1)
-        known = measured(PriceQuery(launch.workload, launch.hardware, launch.traits, *size, launch.coefficients))
-    length_known = launch.length_known or known.coefficients.measured_lengths
-    launch = replace(launch, workload=known.workload, coefficients=known.coefficients, length_known=length_known)
+        query = measured(PriceQuery(launch.workload, launch.hardware, launch.traits, *size, launch.coefficients))
+    length_known = launch.length_known or query.coefficients.measured_lengths
+    launch = replace(launch, workload=query.workload, coefficients=query.coefficients, length_known=length_known)
     checked = check(launch, request.budget)
     fixed = fixed_copy(files, facts, checked) if request.fix else None
     assumptions = assumptions_of(checked.verdict.price, resolved)
-    own = f"{facts.maker}'s own"  # what the script leaves to its trainer
-    assumptions += [Assumption(name.replace("_", " "), str(value), own) for name, value in facts.assumed.items()]
+    maker = f"{facts.maker}'s own"  # what the script leaves to its trainer
+    assumptions += [Assumption(name.replace("_", " "), str(value), maker) for name, value in facts.assumed.items()]
     assumptions += [Assumption("in the script", line, "give what it would say by flags") for line in facts.unresolved]
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
@@ -121,7 +121,7 @@ def _configuration(
 def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tuple[str, str]]:
     """List what neither script, flags nor file say of what decides most: what is taken for it, and the flag for it."""
     workload = launch.workload
-    taken = {
+    guesses_by_key = {
         "hardware.gpu": (launch.hardware.gpu.name, "--gpu"),
         "hardware.gpus": (f"{launch.hardware.gpus} GPUs", "--gpus"),
         "workload.pass_rate": (f"a pass rate of {workload.pass_rates.mean:.2g}", "--pass-rate"),
@@ -138,11 +138,11 @@ def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tup
         ),
         "validation.problems": (f"{workload.validation.problems} validation problems", "--validation-problems"),
     }
-    known = {
+    stated = {
         "workload.pass_rate": launch.rates_known,
         "workload.mean_response_tokens": launch.length_known,
         "validation.problems": not launch.validates,  # where nothing is, nothing is guessed
     }
-    guesses = [key for key in taken if resolved.source(key) in (DEFAULT, "one node") and not known.get(key)]
+    guesses = [key for key in guesses_by_key if resolved.source(key) in (DEFAULT, "one node") and not stated.get(key)]
     named = ["workload.prompt_set_size"] if launch.prompts_by_name else []
-    return [guess for key, guess in taken.items() if key in guesses + named]
+    return [guess for key, guess in guesses_by_key.items() if key in guesses + named]

@@ -70,10 +70,10 @@ def _pairs(each: Improvement, facts: ScriptFacts, launch: Launch) -> Iterator[tu
 
     A size that is stated as a product changes with its parts; what all changes together make of it is written.
     """
-    known = facts.names
+    names = facts.names
     rollouts = launch.rollouts_per_prompt * launch.prompts_per_batch
     update = launch.update_rollouts or launch.update.rollouts_per_step
-    none_by_name = not each.after and known is not None and "validation_on" in known.keys
+    none_by_name = not each.after and names is not None and "validation_on" in names.keys
     sizes: dict[str, Any] = {
         "rollouts_per_prompt": launch.rollouts_per_prompt,
         "prompts_per_batch": launch.prompts_per_batch,
@@ -96,9 +96,9 @@ def _pairs(each: Improvement, facts: ScriptFacts, launch: Launch) -> Iterator[tu
     }.get(each.name, (each.name,))
     for name in moved:
         own = [facts.keys[name]] if name in facts.keys else []
-        allowed = known.keys.get(name, ()) if known else ()
-        keys = [*(key for key in own if key in allowed or not known), *allowed]  # its key may be that of a product
-        default = known.assumed.get(name) if known else None
+        allowed = names.keys.get(name, ()) if names else ()
+        keys = [*(key for key in own if key in allowed or not names), *allowed]  # its key may be that of a product
+        default = names.assumed.get(name) if names else None
         yield keys, _written(sizes.get(name, each.after)), name == each.name or default not in (None, sizes.get(name))
 
 

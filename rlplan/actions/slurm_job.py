@@ -64,7 +64,7 @@ class Submitted(Answer):
         script = Path(self.script)
         what = f"{self.sweep} of {self.plan} on {plural(self.nodes, 'node')}{gpus}{limit}"
         if self.job is None:
-            yield from canvas.lines(f"{what}: its job was written, and nothing was self.", "bold")
+            yield from canvas.lines(f"{what}: its job was written, and nothing was submitted.", "bold")
             by_hand = NextStep(f"sbatch {shlex.quote(str(script))}", "submits it")
             shows = invocation.step("status", self.sweep, "how it stands")
             yield from next_steps([by_hand, shows], canvas)

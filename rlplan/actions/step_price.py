@@ -42,14 +42,14 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     """
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)[0]
     with measured_in(database, resolved) as (known_here, measured):
-        workload, hardware, traits, known = build_step(known_here)
+        workload, hardware, traits, coefficients = build_step(known_here)
         prompts = usual_B if B is None else traits.prompts_of_update(B)
-        asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, prompts, known)
-        asked = measured(asked)
-    found = price(asked)
-    dollars = resolved.config.cost.per_million.dollars(asked.tokens)
+        query = PriceQuery(workload, hardware, traits, usual_n if n is None else n, prompts, coefficients)
+        query = measured(query)
+    found = price(query)
+    dollars = resolved.config.cost.per_million.dollars(query.tokens)
     trainer = resolved.config.trainer.name
-    facts = [] if asked.coefficients.evidence else facts_of(asked, trainer, stated_facts(resolved))
+    facts = [] if query.coefficients.evidence else facts_of(query, trainer, stated_facts(resolved))
     return Priced(found, changes(found), assumptions_of(found, resolved, facts), facts, dollars)
 
 
@@ -96,19 +96,19 @@ def price_table(path: Path) -> list[PricedRun]:
 
 def assumptions_of(step: Price, resolved: Resolved, facts: Sequence[OpenFact] = ()) -> list[Assumption]:
     """List what a price rests on."""
-    asked = step.asked
-    model, hardware = asked.workload.model, asked.hardware
-    given = resolved.source("workload.mean_response_tokens")
-    known = asked.coefficients
-    if known.measured_lengths:
-        given = measured_lengths(known)
-    elif given == DEFAULT:
+    query = step.asked
+    model, hardware = query.workload.model, query.hardware
+    source = resolved.source("workload.mean_response_tokens")
+    coefficients = query.coefficients
+    if coefficients.measured_lengths:
+        source = measured_lengths(coefficients)
+    elif source == DEFAULT:
         named, thinking = resolved.config.workload.model, not resolved.config.workload.no_thinking
         kind = kind_of(length_name(named, model.name), thinking=thinking)
-        given = asked_for_lengths(kind, known.length_log_sd, partial(_seconds, asked))
+        source = asked_for_lengths(kind, coefficients.length_log_sd, partial(_seconds, query))
     return [
-        Assumption("responses", lengths_text(asked.workload, asked.traits), given),
-        Assumption("cost of a step", *width_and_evidence(step.factor, known.evidence, hardware.gpu, facts)),
+        Assumption("responses", lengths_text(query.workload, query.traits), source),
+        Assumption("cost of a step", *width_and_evidence(step.factor, coefficients.evidence, hardware.gpu, facts)),
         Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
         Assumption(
             "hardware",
@@ -117,10 +117,10 @@ def assumptions_of(step: Price, resolved: Resolved, facts: Sequence[OpenFact] = 
         ),
         Assumption(
             "recipe",
-            ", ".join([asked.traits.name, *asked.traits.execution.deviations()]),
+            ", ".join([query.traits.name, *query.traits.execution.deviations()]),
             resolved.source("recipe.name"),
         ),
-        Assumption("prompts", f"{asked.workload.prompt_tokens:,.0f} tokens", resolved.source("workload.prompt_tokens")),
+        Assumption("prompts", f"{query.workload.prompt_tokens:,.0f} tokens", resolved.source("workload.prompt_tokens")),
     ]
 
 

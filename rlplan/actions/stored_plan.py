@@ -100,6 +100,6 @@ def _dollars(proposal: Proposal, prices: TokenPrices) -> Iterator[float]:
     """Yield what the tokens of a step of each candidate cost; nothing where none are charged."""
     for candidate in proposal.candidates:
         cell, request = candidate.cell, proposal.request
-        asked = PriceQuery(cell.variant.workload, request.hardware, cell.variant.traits, *cell.key)
-        if (dollars := prices.dollars(asked.tokens)) is not None:
+        query = PriceQuery(cell.variant.workload, request.hardware, cell.variant.traits, *cell.key)
+        if (dollars := prices.dollars(query.tokens)) is not None:
             yield dollars

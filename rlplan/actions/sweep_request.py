@@ -129,24 +129,24 @@ def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
             f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
             "own, leave one of them out"
         )
-    given: Mapping[str, tuple[str, Any]] = {**flagged(request), **(request.further or {})}
+    flags: Mapping[str, tuple[str, Any]] = {**flagged(request), **(request.further or {})}
     if request.policy not in (None, CHAMPION_POLICY):  # others try out the grid
-        given = {**given, "proposal.explore": (f"--policy {request.policy}", True)}
+        flags = {**flags, "proposal.explore": (f"--policy {request.policy}", True)}
     elif request.search not in (None, "none"):
-        given = {**given, "proposal.explore": (f"--search {request.search}", True)}
+        flags = {**flags, "proposal.explore": (f"--search {request.search}", True)}
     if request.script is not None and request.task is None:
         from rlplan.actions.from_script import with_script  # noqa: PLC0415  (reads what no other sweep needs)
 
         if request.model is not None and (Path(request.model).expanduser() / "config.json").is_file():
-            given = {**given, "workload.model": ("--model", request.model)}
-        given = with_script(given, request.script)
-    return load_configuration(request.config, request.task, given), lambda draft: spec_of(request, draft)
+            flags = {**flags, "workload.model": ("--model", request.model)}
+        flags = with_script(flags, request.script)
+    return load_configuration(request.config, request.task, flags), lambda draft: spec_of(request, draft)
 
 
 def makes_a_plan(request: SweepRequest) -> bool:
     """Whether anything is given that a plan is made of."""
-    given = (value for _, value in flagged(request).values())
-    return bool(request.further) or request.task is not None or any(value is not None for value in given)
+    values = (value for _, value in flagged(request).values())
+    return bool(request.further) or request.task is not None or any(value is not None for value in values)
 
 
 def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
@@ -212,20 +212,22 @@ def create(
     new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
     row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
     place = spec.storage and f"{spec.storage.rstrip('/')}/{row.name}-{token_of(row)[:8]}"
-    own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), row.name, database)), "storage": place})
-    row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
-    stored = [add_trial(session, row.name, trial, now) for trial in trials(own)]
+    placed = spec.model_copy(
+        update={"folder": str(new_folder(Path(spec.folder), row.name, database)), "storage": place}
+    )
+    row.config, row.config_hash = placed.model_dump(mode="json"), configuration_fingerprint(placed)
+    stored = [add_trial(session, row.name, trial, now) for trial in trials(placed)]
     if driver is not None:
         take_lease(session, row.name, driver, now)
-    if own.storage is not None:
-        mark_storage(own.storage, Path(own.folder), row, database)
-    mark_folder(Path(own.folder), row, database)
-    return row, own, stored
+    if placed.storage is not None:
+        mark_storage(placed.storage, Path(placed.folder), row, database)
+    mark_folder(Path(placed.folder), row, database)
+    return row, placed, stored
 
 
-def require_alone(session: Session, plan_id: int, own: int | None = None) -> None:
+def require_alone(session: Session, plan_id: int, sweep: int | None = None) -> None:
     """Refuse what would spend a plan's budget beside another that does: they would know nothing of each other."""
-    for row in session.scalars(select(Sweep).where(Sweep.plan_id == plan_id, Sweep.id != (own or 0))):
+    for row in session.scalars(select(Sweep).where(Sweep.plan_id == plan_id, Sweep.id != (sweep or 0))):
         if has_driver(row):
             plan = session.get_one(Plan, plan_id).name
             raise InputError(

@@ -147,8 +147,8 @@ def row_named(plan: Plan, row: int | None, sizes: tuple[int, int] | None) -> Can
     champion = champion_of(plan.config, plan.budget_gpu_hours)
     starts = () if champion is None or row is not None or sizes is not None else champion.candidates
     ranked = sorted(plan.candidates, key=lambda row: (configuration_of(row) not in starts, row.rank))
-    taken = row_with(ranked, row, sizes, plan.name)
-    if taken.update_steps < 1:
-        n, B, _ = configuration_of(taken)
+    choice = row_with(ranked, row, sizes, plan.name)
+    if choice.update_steps < 1:
+        n, B, _ = configuration_of(choice)
         raise BudgetError(f"n = {n}, B = {B}: the budget of {plan.name} pays for no update of it")
-    return taken
+    return choice

@@ -32,10 +32,10 @@ _LIBRARIES = ("site-packages", "dist-packages", "lib-dynload")
 
 def confine(folder: str, database: str) -> None:
     """Refuse every file outside of a folder from now on, but for the database, a path or a URL, and Python's own."""
-    own = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    own += [path for path in sys.path if os.path.basename(path) in _LIBRARIES] + [site.getusersitepackages()]
-    own += [place for package in (budgets, planner, runner) for place in package.__path__]
-    roots = [folder, *own, str(Path(__file__).parents[1])]
+    folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [path for path in sys.path if os.path.basename(path) in _LIBRARIES] + [site.getusersitepackages()]
+    folders += [place for package in (budgets, planner, runner) for place in package.__path__]
+    roots = [folder, *folders, str(Path(__file__).parents[1])]
     within = tuple(os.path.join(os.path.realpath(path), "") for path in roots)
     listed = {os.path.realpath(path) for path in (*roots, *sys.path)}  # in which modules are looked for
     stored = os.path.realpath(database)  # and beside it, what SQLite and its locks need
@@ -43,14 +43,14 @@ def confine(folder: str, database: str) -> None:
     def refuse(event: str, arguments: Sequence[Any]) -> None:
         if event not in _OPENING or arguments[0] is None or isinstance(arguments[0], int):
             return
-        given = os.fsdecode(arguments[0])
-        name = unquote(given.removeprefix("file:").partition("?")[0]) if event == "sqlite3.connect" else given
+        path = os.fsdecode(arguments[0])
+        name = unquote(path.removeprefix("file:").partition("?")[0]) if event == "sqlite3.connect" else path
         place = os.path.realpath(name)
         if place.startswith((*within, stored)) or _OF_SYSTEM.fullmatch(place):
             return
         if event != "open" and place in listed:
             return
-        raise PermissionError(EACCES, f"'{given}' lies outside of {folder}, which is all that may be read", given)
+        raise PermissionError(EACCES, f"'{path}' lies outside of {folder}, which is all that may be read", path)
 
     # TensorBoard reads by TensorFlow where that is installed, and Python is not told what that opens.
     sys.modules["tensorboard.compat.notf"] = ModuleType("tensorboard.compat.notf")

@@ -153,12 +153,12 @@ async def _serve(tools: Mapping[str, CommandTool], desk: Desk) -> None:
         ]
         return types.ListToolsResult(tools=described)
 
-    async def called(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = tools.get(asked.name)
+    async def called(_: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = tools.get(request.name)
         if tool is None:
-            return _failed(f"there is no tool '{asked.name}'; there are {', '.join(tools)}")
+            return _failed(f"there is no tool '{request.name}'; there are {', '.join(tools)}")
         try:
-            return await to_thread.run_sync(desk.call, tool, asked.arguments or {})
+            return await to_thread.run_sync(desk.call, tool, request.arguments or {})
         except (RlplanError, OSError, ValueError) as error:
             return _failed(str(error))
 

@@ -134,11 +134,11 @@ def _tool(command: Any, *, runs: bool) -> CommandTool:
     name = command.name
     left_out = OURS | (NOT_TO_RUN if runs else NOT_TO_READ).get(name, set())
     only = None if runs else ONLY.get(name)
-    named = {flag_name(parameter): parameter for parameter in command.params}
-    flags = {key: value for key, value in named.items() if key not in left_out and (only is None or key in only)}
+    parameters = {flag_name(parameter): parameter for parameter in command.params}
+    flags = {key: value for key, value in parameters.items() if key not in left_out and (only is None or key in only)}
     summary = " ".join((command.help or "").partition("Example:")[0].split())
     tool, summary = (FINAL, summary) if runs and name == "launch" else (name, PRINTING if only else summary)
-    return CommandTool(tool, name, summary, flags, runs, "format" in named)
+    return CommandTool(tool, name, summary, flags, runs, "format" in parameters)
 
 
 def flag_name(parameter: Any) -> str:

@@ -14,9 +14,9 @@ class WatchLogger:
     """Says what `rlplan watch` would of the run that it is in."""
 
     def __init__(self, config: Mapping[str, Any] | None) -> None:
-        own = (config or {}).get("trainer") or {}
-        gpus = (own.get("nnodes") or 1) * own["n_gpus_per_node"] if own.get("n_gpus_per_node") else None
-        self._watch = RunWatch("verl", gpus=gpus, end=own.get("total_training_steps"))
+        settings = (config or {}).get("trainer") or {}
+        gpus = (settings.get("nnodes") or 1) * settings["n_gpus_per_node"] if settings.get("n_gpus_per_node") else None
+        self._watch = RunWatch("verl", gpus=gpus, end=settings.get("total_training_steps"))
 
     def log(self, data: Mapping[str, Any], step: int) -> None:
         """Take up what verl logs of a step."""

@@ -187,13 +187,13 @@ def _hover(grid: Grid, cell: Configuration) -> str:
 
 def _caption(title: str, grid: Grid, values: Mapping[Configuration, float | None]) -> str:
     """Describe a map to who cannot see it."""
-    known = {cell: value for cell, value in values.items() if value is not None}
-    if not known:
+    scores = {cell: value for cell, value in values.items() if value is not None}
+    if not scores:
         return f"{title}: nothing is expected of any allocation yet."
-    best = max(known, key=lambda cell: known[cell])
+    best = max(scores, key=lambda cell: scores[cell])
     return (
-        f"{title} over n and B: {len(known)} allocations, {len(grid.bold & set(values))} of them {grid.words[0]}, "
-        f"highest at n = {best.rollouts_per_prompt}, B = {best.prompts_per_batch} with {known[best]:.3f}."
+        f"{title} over n and B: {len(scores)} allocations, {len(grid.bold & set(values))} of them {grid.words[0]}, "
+        f"highest at n = {best.rollouts_per_prompt}, B = {best.prompts_per_batch} with {scores[best]:.3f}."
     )
 
 

@@ -65,10 +65,10 @@ def budget_chart(story: Story) -> Chart:
 def split_chart(pilots: Sequence[tuple[str, float]], pilot_gpu_hours: float, final: float) -> Chart:
     """Return how a plan shares out its GPU-hours: what each pilot takes, and what is left for the final run."""
     bars = [_bar(name, "pilots", gpu_hours, PILOTS) for name, gpu_hours in pilots]
-    taken = sum(gpu_hours for _, gpu_hours in pilots)
-    if (left := pilot_gpu_hours - taken) > 0:
+    spent = sum(gpu_hours for _, gpu_hours in pilots)
+    if (left := pilot_gpu_hours - spent) > 0:
         bars.append(_bar("not given out", "pilots", left, LEFT))
-    words = f"{len(pilots)} pilots take {aligned_hours(taken)} of {aligned_hours(pilot_gpu_hours)} GPU-hours"
+    words = f"{len(pilots)} pilots take {aligned_hours(spent)} of {aligned_hours(pilot_gpu_hours)} GPU-hours"
     caption = f"{words}; {aligned_hours(final)} for the final run."
     return Chart("split", "How the budget is split", caption, _figure(bars, pilot_gpu_hours, final), 170)
 

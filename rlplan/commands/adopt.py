@@ -199,15 +199,15 @@ def _store(request: AdoptRequest, compared: ComparableRuns) -> Adopted:
             for entry in alike:
                 if costs[entry.run.path] and not entry.scored:
                     store_costs(session, entry, costs[entry.run.path])
-    # What was known before: the prior of who trained the runs, where that is one trainer.
+    # What was coefficients before: the prior of who trained the runs, where that is one trainer.
     trainers = {entry.run.trainer for entry in alike if costs[entry.run.path]}
-    known = prior(workload.hardware.gpu, trainers.pop()) if len(trainers) == 1 else workload.coefficients
+    coefficients = prior(workload.hardware.gpu, trainers.pop()) if len(trainers) == 1 else workload.coefficients
     return Adopted(
         notes=(*compared.notes, *_notes(entries, stuck=money_left and not trainable)),
         plan=plan_name,
         sweep=sweep,
         prices=sum(map(bool, costs.values())),
-        times_price=times_their_price(records, workload, known),
+        times_price=times_their_price(records, workload, coefficients),
         runs=tuple(AdoptedRun(entry, trials.get(entry.run.path)) for entry in entries),
     )
 

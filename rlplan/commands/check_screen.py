@@ -311,12 +311,12 @@ def _below(script: CheckedScript, canvas: Canvas) -> Iterator[Part]:
     if script.guessed:
         guesses = ", ".join(f"{text} ({flag})" for text, flag in script.guessed)
         yield from canvas.lines(f"Guessed: {guesses}.", "dim")
-    if taken := [
+    if defaults := [
         f"{LABELS.get(name, name.replace('_', ' '))} = {_value(script.facts.assumed[name])}"
         for name in DECISIVE
         if name in script.facts.assumed
     ]:
-        yield from canvas.lines(f"Not in the script, {script.facts.maker}'s own: {', '.join(taken)}.", "dim")
+        yield from canvas.lines(f"Not in the script, {script.facts.maker}'s own: {', '.join(defaults)}.", "dim")
     if script.facts.unresolved:
         yield from canvas.lines(f"In the script: {'; '.join(script.facts.unresolved)}.", "yellow")
     if (fixed := script.fixed) is not None:

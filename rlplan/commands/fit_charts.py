@@ -128,13 +128,13 @@ def _series(
         # Of a long curve both ends and what is highest and lowest; scores of before training stand at the left.
         kept = np.isin(np.arange(points.y.size), thinned(points.y, MOST_POINTS))
         trained = points.x > 0
-        for rows, own, name in ((trained & ~used, QUIET, "not used"), (trained & used, colour, "used")):
+        for rows, shade, name in ((trained & ~used, QUIET, "not used"), (trained & used, colour, "used")):
             if (shown := rows & kept).any():
-                style = {"name": name, "marker": _marker(own, 5) | {"opacity": 0.75}}
+                style = {"name": name, "marker": _marker(shade, 5) | {"opacity": 0.75}}
                 yield scatter(points.x[shown], points.y[shown], "markers", HOVER, **style)
         if (shown := ~trained & kept).any():
-            own = colour if used[shown].all() else QUIET
-            style = {"name": "before training", "marker": _marker(own, 10, "triangle-left")}
+            shade = colour if used[shown].all() else QUIET
+            style = {"name": "before training", "marker": _marker(shade, 10, "triangle-left")}
             yield scatter([leftmost] * int(shown.sum()), points.y[shown], "markers", "%{y:.4f}", **style)
     if believed is not None:
         yield scatter(places, median, "lines", HOVER, name="median of the fit", line={"color": colour, "width": 2})

@@ -170,9 +170,9 @@ def fit_curves_of(request: FitRequest) -> Fits:
 def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[Fit]:
     if not jobs:
         return []
-    wanted = [[float(job.used.x[-1]), *(target.of(job.whole, job.used) for target in targets)] for job in jobs]
+    places = [[float(job.used.x[-1]), *(target.of(job.whole, job.used) for target in targets)] for job in jobs]
     begin = time.perf_counter()
-    fits = fit_curves([job.used for job in jobs], wanted, level=level)
+    fits = fit_curves([job.used for job in jobs], places, level=level)
     milliseconds = (time.perf_counter() - begin) * 1000 / len(jobs)
     return [
         Fit(

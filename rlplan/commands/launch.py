@@ -73,22 +73,22 @@ def by_hand(
         plan = store.plan(ranked.plan)
     if row is None and allocation is None and ranked.sweep is None:
         row = _champion_rank(plan)
-    taken = row_with(ranked.every, row, sizes_in(allocation), ranked.sweep or ranked.plan)
-    schedule = load_recipe(taken.recipe).schedule if taken.recipe in recipe_names() else Schedule()
+    choice = row_with(ranked.every, row, sizes_in(allocation), ranked.sweep or ranked.plan)
+    schedule = load_recipe(choice.recipe).schedule if choice.recipe in recipe_names() else Schedule()
     updates = schedule.updates_per_batch
     start = Start(
-        taken.rollouts_per_prompt,
-        taken.prompts_per_batch,
-        taken.update_steps,
-        taken.learning_rate,
+        choice.rollouts_per_prompt,
+        choice.prompts_per_batch,
+        choice.update_steps,
+        choice.learning_rate,
         updates,
-        text_of(taken.axes, RECIPE),
-        _of_plan(plan, taken, updates),
+        text_of(choice.axes, RECIPE),
+        _of_plan(plan, choice, updates),
     )
     model, stale, launcher = start.further.get("model"), schedule.staleness_bound, launcher_of(trainer, start)
     if stale and launcher:
         raise InputError(
-            f"--print {trainer}: recipe '{taken.recipe}' generates while it trains, on GPUs of its own, and {trainer} "
+            f"--print {trainer}: recipe '{choice.recipe}' generates while it trains, on GPUs of its own, and {trainer} "
             "takes turns. Print it for verl, or plan with --recipe grpo"
         )
     if trainer == "trl" and plan.config.get("sources", {}).get("trainer.name") == SERVER:
@@ -103,7 +103,7 @@ def by_hand(
     notes += [f"engines have GPUs of their own, up to {stale} updates ahead: split them"] if stale else []
     notes += [note] if (note := note_of(trainer, start)) else []
     arguments, note = tuple(line_of(trainer, start)), "; ".join(notes) or None
-    return ByHand(ranked.sweep or ranked.plan, taken, trainer, arguments, note, launcher)
+    return ByHand(ranked.sweep or ranked.plan, choice, trainer, arguments, note, launcher)
 
 
 def _champion_rank(plan: Plan) -> int | None:
@@ -120,8 +120,8 @@ def _of_plan(plan: Plan, row: RankedRow, updates: int) -> dict[str, Any]:
     gpus = plan.hardware["gpus_per_trial"]
     nodes = fewest_nodes(gpus, plan.hardware["gpus_per_node"])
     validation = Validation(**{name: plan.config["validation"][name] for name in CADENCE})
-    named = Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
-    batch_seconds = row_of(plan, named).gpu_hours_per_step * updates / gpus * SECONDS_PER_HOUR
+    configuration = Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
+    batch_seconds = row_of(plan, configuration).gpu_hours_per_step * updates / gpus * SECONDS_PER_HOUR
     every = validation.steps_between(row.rollouts_per_prompt * row.prompts_per_batch, updates)
     seconds = plan.hardware.get("save_every_seconds")
     return {

@@ -65,10 +65,14 @@ class Plan(Answer):
         """Every allocation, the best first."""
         found = []
         for data in self.data["candidates"]:
-            own = {name: data[name] for name in Candidate.__dataclass_fields__ if name in data}
+            values = {name: data[name] for name in Candidate.__dataclass_fields__ if name in data}
             score = None if data["expected_score"] is None else Interval(**data["expected_score"])
-            own |= {"expected_score": score, "notes": tuple(data["notes"]), "axes": tuple(data.get("axes", {}).items())}
-            found.append(Candidate(**own))
+            values |= {
+                "expected_score": score,
+                "notes": tuple(data["notes"]),
+                "axes": tuple(data.get("axes", {}).items()),
+            }
+            found.append(Candidate(**values))
         return tuple(found)
 
     @property
@@ -83,8 +87,8 @@ class Plan(Answer):
         for candidate in self.candidates:
             row = asdict(candidate)
             score = row["expected_score"] or dict.fromkeys(("median", "low", "high"))
-            own = {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]}
-            rows.append(row | own | {"notes": "; ".join(candidate.notes)})
+            interval = {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]}
+            rows.append(row | interval | {"notes": "; ".join(candidate.notes)})
         return rows
 
     def report(self, path: str | Path) -> Path:

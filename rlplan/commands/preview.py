@@ -215,18 +215,18 @@ def answer(request: PreviewRequest, clock: Callable[[], float] = time.monotonic)
     with open_store(request.db, read_only=True) as store:
         plan = store.plan(request.plan)
         policy = request.policy or (CHAMPION if KEY in plan.config else EXPLORING)
-        asked = request_of(plan, store, champion=policy == CHAMPION)
+        request_of_plan = request_of(plan, store, champion=policy == CHAMPION)
         several = all(candidate.axes for candidate in plan.candidates)
-    if policy == CHAMPION and asked.champion is None:
+    if policy == CHAMPION and request_of_plan.champion is None:
         raise InputError(f"--policy {policy}: {plan.name} explores the grid and has no champion")
-    splits, refused = splits_of(asked, fractions)
+    splits, refused = splits_of(request_of_plan, fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
-    asked = asked.with_pilots(gpus=splits[-1].proposal.request.pilots.gpus)
-    setting = setting_of(asked, splits)
-    unpiloted = propose(asked.with_pilots(fraction=NO_PILOTS))
+    request_of_plan = request_of_plan.with_pilots(gpus=splits[-1].proposal.request.pilots.gpus)
+    setting = setting_of(request_of_plan, splits)
+    unpiloted = propose(request_of_plan.with_pilots(fraction=NO_PILOTS))
     first_ranked = unpiloted.run.cell.configuration
-    workers = max(1, asked.pilot_hardware.parallel_trials)
+    workers = max(1, request_of_plan.pilot_hardware.parallel_trials)
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
     without: list[UnpilotedWorld] = []
     until = math.inf if request.draws else clock() + MOST_SECONDS
@@ -238,7 +238,7 @@ def answer(request: PreviewRequest, clock: Callable[[], float] = time.monotonic)
     play_split = partial(champion_outcome if policy == CHAMPION else partial(pilots_outcome, policy), in_time)
     with progress_shown(f"playing {policy} in drawn worlds", _most(request) * len(splits)) as progress:
         for number, world in enumerate(_worlds(request, setting, clock)):
-            truth = world.truth(asked.budget_gpu_hours)
+            truth = world.truth(request_of_plan.budget_gpu_hours)
             none = UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))
             played = {}
             try:
@@ -260,15 +260,15 @@ def answer(request: PreviewRequest, clock: Callable[[], float] = time.monotonic)
         plan=plan.name,
         policy=policy,
         seed=request.seed,
-        budget_gpu_hours=asked.budget_gpu_hours,
+        budget_gpu_hours=request_of_plan.budget_gpu_hours,
         workers=workers,
-        gpus_per_trial=asked.hardware.gpus_per_trial,
-        pilot_gpus=asked.pilot_hardware.gpus_per_trial,
+        gpus_per_trial=request_of_plan.hardware.gpus_per_trial,
+        pilot_gpus=request_of_plan.pilot_hardware.gpus_per_trial,
         pilot_gpu_hours={split.fraction: split.proposal.pilot_gpu_hours for split in splits},
         outcomes={fraction: tuple(worlds) for fraction, worlds in outcomes.items()},
         without=tuple(without),
         first_ranked=first_ranked,
-        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *refused),
+        assumptions=(*assumptions_of(request_of_plan, setting, one_of_several=several), *refused),
         cut_after_seconds=None if len(without) == _most(request) else clock() - until + MOST_SECONDS,
     )
 

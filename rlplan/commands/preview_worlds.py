@@ -72,9 +72,9 @@ class Split:
 
 def request_of(plan: Plan, store: Store, *, champion: bool) -> Request:
     """Return what a plan was made for, at the costs that are known by now; its pilots keep their GPUs."""
-    given = {name: plan.config[name] for name in Config.model_fields if name in plan.config}
+    sections = {name: plan.config[name] for name in Config.model_fields if name in plan.config}
     try:
-        resolved = Resolved(Config.model_validate(given), plan.config.get("sources", {}))
+        resolved = Resolved(Config.model_validate(sections), plan.config.get("sources", {}))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
@@ -108,7 +108,7 @@ def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
     recipes = [None, *(recipe.name for recipe in request.other_recipes)]
-    own = [_scores(grid, bought, number if len(recipes) > 1 else None) for number in range(len(recipes))]
+    own_scores = [_scores(grid, bought, number if len(recipes) > 1 else None) for number in range(len(recipes))]
     neighbours = {
         each.cell.configuration: each.cell
         for split in splits
@@ -117,12 +117,12 @@ def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
     }
     return Setting(
         cells=(
-            *(_cell(cell, request, own[0][key]) for key, cell in bought.items()),
+            *(_cell(cell, request, own_scores[0][key]) for key, cell in bought.items()),
             *(
                 _neighbour(
                     cell,
-                    _cell(bought[cell.key], request, own[0][cell.key]),
-                    own[recipes.index(text_of(cell.variant.axes, RECIPE))][cell.key],
+                    _cell(bought[cell.key], request, own_scores[0][cell.key]),
+                    own_scores[recipes.index(text_of(cell.variant.axes, RECIPE))][cell.key],
                 )
                 for cell in neighbours.values()
             ),
@@ -162,10 +162,10 @@ def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) 
     rates = setting.pathologies
     counted = np.bincount(setting.study, weights=setting.weights).tolist()
     weighed = zip(counted, (study.name for study in STUDIES), strict=True)
-    named = sorted((study for study in weighed if study[0] >= LEAST_NAMED), reverse=True)
+    named_studies = sorted((study for study in weighed if study[0] >= LEAST_NAMED), reverse=True)
     yield (
         "worlds are drawn from the prior by which the plan ranks, as widely as it is uncertain of it: "
-        f"{', '.join(f'{study} {percent(weight)}' for weight, study in named)}"
+        f"{', '.join(f'{study} {percent(weight)}' for weight, study in named_studies)}"
     )
     yield (
         f"of their curves {percent(rates.crossing)} of the cells' rise late and end higher, "

@@ -60,9 +60,9 @@ def answer(request: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | 
     return replace(measure(resolved, n, B, choice, request.db), given=given(request, PRICED))
 
 
-def _require_alone(request: PriceRequest, own: str, what: str) -> None:
+def _require_alone(request: PriceRequest, alone: str, what: str) -> None:
     """Refuse flags beside what takes none of them."""
-    others = [flag_of(name) for name, value in vars(request).items() if name not in (own, "db") and value]
+    others = [flag_of(name) for name, value in vars(request).items() if name not in (alone, "db") and value]
     if others:
         raise InputError(f"{what} takes no {', '.join(others)}: leave {'it' if len(others) == 1 else 'them'} out")
 
@@ -285,13 +285,13 @@ LEAST_SHARE = 0.01  # of a step's time, from which on a phase is on the first sc
 def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
     """Return what a step costs, the phases that take its time, the layout and the memory."""
     price = priced.price
-    asked, hardware = price.asked, price.asked.hardware
-    updates = asked.traits.updates_per_batch
-    split = f", {updates} updates of {asked.prompts_per_batch} prompts each" if updates > 1 else ""
+    query, hardware = price.asked, price.asked.hardware
+    updates = query.traits.updates_per_batch
+    split = f", {updates} updates of {query.prompts_per_batch} prompts each" if updates > 1 else ""
     yield from canvas.lines(
-        f"A {'batch' if updates > 1 else 'step'} of {asked.workload.model.name} on {hardware.gpus_per_trial} "
-        f"{hardware.gpu.name}: n = {asked.rollouts_per_prompt}, B = {updates * asked.prompts_per_batch} "
-        f"({updates * asked.rollouts:,} rollouts){split}, recipe {asked.traits.name}",
+        f"A {'batch' if updates > 1 else 'step'} of {query.workload.model.name} on {hardware.gpus_per_trial} "
+        f"{hardware.gpu.name}: n = {query.rollouts_per_prompt}, B = {updates * query.prompts_per_batch} "
+        f"({updates * query.rollouts:,} rollouts){split}, recipe {query.traits.name}",
         "bold",
     )
     seconds, low, high = map(aligned_hours, _of_batch(price, "seconds"))

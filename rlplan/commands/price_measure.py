@@ -84,18 +84,18 @@ class MeasuredSteps(Answer):
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw what the steps took, and what a step is priced at now."""
-        asked, before, after = self.before.asked, self.before, self.after
-        hardware = asked.hardware
+        query, before, after = self.before.asked, self.before, self.after
+        hardware = query.hardware
         yield from canvas.lines(
-            f"{STEPS} steps of {asked.workload.model.name} by {self.trainer} on {hardware.gpus_per_trial} "
-            f"{hardware.gpu.name}: n = {asked.rollouts_per_prompt}, B = {asked.prompts_per_batch}",
+            f"{STEPS} steps of {query.workload.model.name} by {self.trainer} on {hardware.gpus_per_trial} "
+            f"{hardware.gpu.name}: n = {query.rollouts_per_prompt}, B = {query.prompts_per_batch}",
             "bold",
         )
         yield ""
         yield table_of(self.phases, PHASES, canvas)
         yield ""
         if self.response_tokens is not None:
-            mean = asked.workload.under(asked.traits).responses.mean
+            mean = query.workload.under(query.traits).responses.mean
             yield from canvas.lines(
                 f"Responses: {self.response_tokens:,.4g} tokens on average; the price before had {mean:,.4g}."
             )
@@ -118,33 +118,33 @@ _NEVER = 10**6  # updates between two validations
 def measure(resolved: Resolved, n: int | None, B: int | None, choice: SweepChoice, database: str) -> MeasuredSteps:
     """Train a few steps and store what they took, in place of an earlier measurement of the same set-up."""
     before = price_one(resolved, n, B, database).price
-    asked, chosen = before.asked, chosen_trainer(choice.trainer, resolved.config.trainer.model_dump())
+    query, chosen = before.asked, chosen_trainer(choice.trainer, resolved.config.trainer.model_dump())
     trainer = BUILTIN if chosen is None else chosen.name
-    _require_measurable(trainer, asked.traits)
-    _require_machine(asked.hardware)
+    _require_measurable(trainer, query.traits)
+    _require_machine(query.hardware)
     known = resolved.config.workload.task or resolved.config.task.data
     if (chosen is None or chosen.takes_problems) and choice.problems is None and not known:
         raise InputError(
             "no step can be trained without problems: give --problems FILE.jsonl and --checkpoint FOLDER (a local "
             f"model), or an embedded task, such as --task {next(iter(embedded_tasks()))}"
         )
-    config, folder = _configuration(resolved, asked, choice, database)
+    config, folder = _configuration(resolved, query, choice, database)
     driver = driver_of(config) if config.trainer is not None else None
     if isinstance(driver, Rehearsing) and (refused := driver.rehearse(config)):  # it looks at it itself, where it can
         raise InputError(f"{driver.name} cannot train it here: {'; '.join(refused)}")
-    updates = asked.traits.updates_per_batch
+    updates = query.traits.updates_per_batch
     points = _trained(config, folder, (1 + STEPS) * updates)
     counted = [point for point in points if point.optimizer_step > updates]
     took = _seconds(counted, updates)
     selected = {WHOLE} if trainer != BUILTIN else took.keys() - {WHOLE}  # others cut phases in their own way
-    record = _record(asked, trainer, counted)
+    record = _record(query, trainer, counted)
     record.seconds = {name: seconds for name, seconds in took.items() if name in selected}
     with open_store(database) as store, store.write() as session:
         replace_costs(session, str(record.source))
         add_cost_records(session, [record])
     tokens = None if record.response_assumed else record.mean_response_tokens
     after = price_one(resolved, n, B, database).price
-    return MeasuredSteps(str(record.source), trainer, tokens, tuple(_compared(asked, record, took)), before, after)
+    return MeasuredSteps(str(record.source), trainer, tokens, tuple(_compared(query, record, took)), before, after)
 
 
 def _configuration(
@@ -186,12 +186,12 @@ def _require_measurable(trainer: str, traits: RecipeTraits) -> None:
 
 def _require_machine(hardware: Hardware) -> None:
     """Refuse what this machine has not."""
-    wanted, kind, (cpus, gpus) = hardware.gpus_per_trial, hardware.gpu.name, machine()
+    needed, kind, (cpus, gpus) = hardware.gpus_per_trial, hardware.gpu.name, machine()
     there = cpus if kind == CPU else gpus
-    if wanted > there:
+    if needed > there:
         what = "cores" if kind == CPU else "GPUs"
         raise InputError(
-            f"a step cannot be measured here: it needs {wanted} {kind}, and this machine has {there:g} {what}. Measure "
+            f"a step cannot be measured here: it needs {needed} {kind}, and this machine has {there:g} {what}. Measure "
             "on a machine that has them, or price what this one can train, such as --task sum-easy"
         )
     names = {gpu.name for gpu in list_gpus()[0]} if kind != CPU else set()

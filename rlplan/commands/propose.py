@@ -78,7 +78,7 @@ class ProposedPlan(Plan):
         return Answer.__str__(self)
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-        """Draw a self that was made here: the first screen, or all of it."""
+        """Draw a plan that was made here: the first screen, or all of it."""
         drawn = _explained if invocation.explain else plan_screen
         return drawn(self.proposed, self.top, replace(invocation, database=self.database), canvas)
 

@@ -57,7 +57,7 @@ LIKELY, UNLIKELY = 0.75, 0.25  # chances of ending above the champion, beyond wh
 
 def champion_lines(proposal: Proposal, champion: ChampionPlan) -> Iterator[str]:
     """Yield what is started, what is tried beside it, and what to expect."""
-    named = _named(champion.row, with_rate=True)
+    start = _named(champion.row, with_rate=True)
     alone = champion.terms.alone
     pilot = "it has all GPU-hours, and no challengers" if alone else "it is its own pilot"
     models = [str(value_of(candidate.axes, MODEL)) for candidate in champion.terms.candidates]
@@ -65,9 +65,9 @@ def champion_lines(proposal: Proposal, champion: ChampionPlan) -> Iterator[str]:
         sizes = named_configuration(champion.row.cell.configuration._replace(axes=()))
         yield f"Race {listing(models)} first, with {sizes}: the one that leads goes on as its own pilot."
     elif champion.source == "script":
-        yield f"Start your run, {named}: {pilot}."
+        yield f"Start your run, {start}: {pilot}."
     else:
-        yield f"Start with {named}: {pilot}."
+        yield f"Start with {start}: {pilot}."
     if champion.usual_ahead is not None:
         rate_differs = rate_factor(champion.usual.axes) != rate_factor(champion.row.axes)
         likely, usual = chance(champion.usual_ahead.chance), _named(champion.usual, with_rate=rate_differs)
@@ -104,8 +104,8 @@ def _challengers(proposal: Proposal, champion: ChampionPlan) -> str:
 
 def _named(row: Candidate, *, with_rate: bool = False) -> str:
     n, B, axes = row.cell.configuration
-    named = named_configuration(Configuration(n, B, without(axes, LEARNING_RATE)))
-    return f"{named} at learning rate {rate(row.learning_rate)}" if with_rate else named
+    name = named_configuration(Configuration(n, B, without(axes, LEARNING_RATE)))
+    return f"{name} at learning rate {rate(row.learning_rate)}" if with_rate else name
 
 
 def _expected(proposal: Proposal, row: Candidate) -> str:
@@ -165,7 +165,7 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     # Which facts that nobody gave matter most, and how far the price may be off.
     doubt, factor = proposal.doubt, math.exp(Z90 * proposal.run.cell.cost.log_sd)
     bought = f"{steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps"
-    known = f"A step's price is known within × {factor:.2g}: row {proposal.run.rank} gets {bought}."
+    doubts = f"A step's price is known within × {factor:.2g}: row {proposal.run.rank} gets {bought}."
     missing = []
     if any(fact.what == "responses" and fact.source.startswith("expected of") for fact in plan.assumptions):
         missing.append("response length (--mean-response-tokens)")
@@ -175,15 +175,15 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
         missing.append(f"{proposal.request.workload.prompt_set_size:,} prompts (--prompts)")
     missing += [row.value for row in plan.assumptions if row.what == GUESSED]
     if missing:
-        known += f" Guessed: {', '.join(missing)}."
+        doubts += f" Guessed: {', '.join(missing)}."
     workload, cost = proposal.request.workload, proposal.run.cell.cost
     if (cut := workload.under(proposal.request.traits).responses.truncated_share) > MOST_CUT:
-        known += f" {percent(cut)} of responses are cut off."
+        doubts += f" {percent(cut)} of responses are cut off."
     if any(fact.what == "base pass rate" and fact.source.startswith(ADOPTED) for fact in plan.assumptions):
-        known += f" Base pass rate {workload.pass_rates.mean:.2g}, from adopted runs."
+        doubts += f" Base pass rate {workload.pass_rates.mean:.2g}, from adopted runs."
     if saves := cost.seconds_by_phase.get(Phase.SAVE):
-        known += f" Saves take {percent(saves / cost.step_seconds)} of the time."
-    below: list[Part] = ["", *canvas.lines(known), *next_after(plan, invocation, canvas)]
+        doubts += f" Saves take {percent(saves / cost.step_seconds)} of the time."
+    below: list[Part] = ["", *canvas.lines(doubts), *next_after(plan, invocation, canvas)]
     yield from one_screen(
         above, lambda rows: [candidates_table(proposal, _shown(proposal, rows), canvas)], below, canvas, top
     )
@@ -286,9 +286,9 @@ def standing_of(proposal: Proposal) -> str:
         against = "; ".join(f"the usual {name} is {stands}" for name, stands in usual.items())
     sizes = [candidate.cell.key for candidate in proposal.candidates]
     ends = [  # where row 1 is the last that the grid has: what lies beyond was not looked at
-        f"{letter} = {own}"
-        for place, (letter, own) in enumerate(zip("nB", sizes[0], strict=True))
-        if own == max(size[place] for size in sizes) > min(size[place] for size in sizes)
+        f"{letter} = {size_of_first}"
+        for place, (letter, size_of_first) in enumerate(zip("nB", sizes[0], strict=True))
+        if size_of_first == max(size[place] for size in sizes) > min(size[place] for size in sizes)
     ]
     edge = f" {listing(ends)} {'is' if len(ends) == 1 else 'are'} the largest of the grid ([grid])." if ends else ""
     return f"{level or 'None'} of {count - 1} others {are} level with row 1; {against}.{edge}"
@@ -370,12 +370,12 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
 
     A plan without pilots has no sweep: its first row is launched.
     """
-    given = any(fact.what == "model" and fact.source.startswith("task ") for fact in plan.assumptions)
+    of_task = any(fact.what == "model" and fact.source.startswith("task ") for fact in plan.assumptions)
     piloted, champion = any(candidate.pilot.steps for candidate in plan.proposal.candidates), plan.proposal.champion
     verb, does = ("sweep", "runs the pilots") if piloted else ("launch", "runs row 1 against this forecast")
     if champion is not None:
         does = "starts it, looks, decides"
-    if given:
+    if of_task:
         run = invocation.step(verb, plan.name, does)
     else:
         script = next((word for flag, word in pairwise(invocation.words) if flag == "--from"), None)
@@ -386,10 +386,10 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
             of_script = trained_on(Path(script))
         trainer = of_script.get("trainer", "verl")
         with_it = f"--trainer {trainer}" if script is None or verb == "launch" else f"--from {shlex.quote(script)}"
-        named = {} if verb == "launch" else of_script
-        lacking = [f" {flag}" for key, flag in NEEDED_FOR_TRAINING.items() if key not in named]
-        own = f"{plan.name} {with_it}{''.join(lacking)}"
-        run = invocation.step(verb, own, does)
+        from_script = {} if verb == "launch" else of_script
+        lacking = [f" {flag}" for key, flag in NEEDED_FOR_TRAINING.items() if key not in from_script]
+        arguments = f"{plan.name} {with_it}{''.join(lacking)}"
+        run = invocation.step(verb, arguments, does)
         if lacking:
             yield from canvas.lines(f"Run it: {run.command}")
             run = invocation.step("preview", plan.name, "simulates pilots" if champion else "simulates its pilots")

@@ -124,8 +124,8 @@ def _run(advice: Answer, invocation: Invocation) -> NextStep:
 def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
     """Lay out the chosen one, its runner-up, those that are level with it, and the next by expectation."""
     rival = [answer.runner_up.choice] if answer.runner_up is not None else []
-    wanted = [answer.chosen, *rival, *answer.equivalent, *answer.ranked]
-    first = list({choice.configuration: choice for choice in wanted}.values())[:rows]
+    choices = [answer.chosen, *rival, *answer.equivalent, *answer.ranked]
+    first = list({choice.configuration: choice for choice in choices}.values())[:rows]
     shown = sorted(first, key=lambda row: (row.configuration != answer.chosen.configuration, -row.expected_score))
     columns: Sequence[Column[Choice]] = (
         *SIZE,

@@ -97,9 +97,9 @@ class Replay(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """A row for each seed."""
-        named = (*RESULT, "policy", "decisions")
+        columns_of_play = (*RESULT, "policy", "decisions")
         return [
-            {name: getattr(one, name) for name in named} | one.chosen._asdict() | {"seed": seed}
+            {name: getattr(one, name) for name in columns_of_play} | one.chosen._asdict() | {"seed": seed}
             for seed, one in enumerate(self.played, start=self.request.seed)
         ]
 

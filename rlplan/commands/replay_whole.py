@@ -163,11 +163,11 @@ def champion_of_table(request: ReplayRequest, recorded: Recorded) -> tuple[Confi
     """Return the champion that is named, else the usual one; of several models one each."""
     if request.champion is None:
         return usual_champion(recorded.configurations)
-    named = named_champion(request.champion, recorded.configurations)
+    champions = named_champion(request.champion, recorded.configurations)
     if not request.advised:
-        return named
+        return champions
     alike = {choice.axes: choice for choice in usual_among(recorded.configurations)}
-    return tuple(alike[choice.axes] for choice in named)
+    return tuple(alike[choice.axes] for choice in champions)
 
 
 SEEDS: Sequence[Column[tuple[int, WholePlayed]]] = (

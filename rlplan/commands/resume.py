@@ -59,15 +59,15 @@ class DriverRequest(Answer):
         yield from next_steps([invocation.step(verb, self.sweep, does)], canvas)
 
 
-def answer(asked: ResumeRequest | RetryRequest | PauseRequest) -> Submitted | DriverRequest | Ended:
+def answer(order: ResumeRequest | RetryRequest | PauseRequest) -> Submitted | DriverRequest | Ended:
     """Ask the driver of a sweep to pause or to stop, or go on with it."""
-    if isinstance(asked, PauseRequest):
-        return ask_driver(asked.db, asked.sweep, RequestKind(asked.KIND))
-    if for_slurm(asked):
-        return submit_job(asked)
-    if isinstance(asked, ResumeRequest) and not asked.wait and (end := _end_pause(asked)) is not None:
+    if isinstance(order, PauseRequest):
+        return ask_driver(order.db, order.sweep, RequestKind(order.KIND))
+    if for_slurm(order):
+        return submit_job(order)
+    if isinstance(order, ResumeRequest) and not order.wait and (end := _end_pause(order)) is not None:
         return end
-    return Ended(followed(partial(sweeping.go_on, asked), asked.db), asked.db)
+    return Ended(followed(partial(sweeping.go_on, order), order.db), order.db)
 
 
 def ask_driver(database: str, sweep: str | None, kind: RequestKind) -> DriverRequest:

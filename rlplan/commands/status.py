@@ -62,19 +62,19 @@ class SweepList(Answer):
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw those that fit one screen, unless so many or all are asked for."""
-        wanted = self.sweeps if self.all_of_them or invocation.explain else self.sweeps[:SHOWN]
-        if wanted:
-            yield _table(wanted, canvas)
+        shown = self.sweeps if self.all_of_them or invocation.explain else self.sweeps[:SHOWN]
+        if shown:
+            yield _table(shown, canvas)
         elif self.known:
             yield from canvas.lines("No sweep is what is asked for.")
-        if wanted and len(wanted) < self.known:
-            yield from canvas.lines(f"{plural(self.known - len(wanted), 'more sweep')} not shown", "dim")
+        if shown and len(shown) < self.known:
+            yield from canvas.lines(f"{plural(self.known - len(shown), 'more sweep')} not shown", "dim")
         if self.finals is not None:
             yield from canvas.lines(record_text(self.finals))
         if self.plans_without_sweep:
             yield from canvas.lines(f"Plans that no sweep has run: {some_of(self.plans_without_sweep, NAMED)}", "dim")
-        if wanted:
-            further = [invocation.step("status", wanted[0].sweep, "how it stands")]
+        if shown:
+            further = [invocation.step("status", shown[0].sweep, "how it stands")]
         else:
             names = self.plans_without_sweep[-1:]
             further = [invocation.step("rank", name, "its rows, ranked") for name in names]
@@ -194,11 +194,11 @@ def answer(request: StatusRequest) -> Standing | TrialStanding | SweepList:
 
 def _trials(picture: Picture, choice: TrialChoice, rows: int, canvas: Canvas) -> Iterator[Part]:
     """Return the trials that are asked for, else the most promising and those that run, and what is not shown."""
-    asked = choice.of(picture.trials)
-    shown = chosen(picture.trials, rows) if choice == ALL else asked[: None if choice.top else rows]
+    chosen_trials = choice.of(picture.trials)
+    shown = chosen(picture.trials, rows) if choice == ALL else chosen_trials[: None if choice.top else rows]
     if shown:
         yield from table(shown, canvas)
-    if picture.trials and not asked:
+    if picture.trials and not chosen_trials:
         yield canvas.line("No trial is in such a state.", "dim")
     if hidden := [trial for trial in picture.trials if trial not in shown]:
         yield canvas.line(f"{len(hidden)} not shown: {tally(hidden)}", "dim")

@@ -102,8 +102,8 @@ def describe(request: SweepRequest) -> DryRun:
     lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
     wall = side_by_side([trial.gpu_hours for trial in trials], spec.workers) / spec.resources.slots
     notes = (*notes_of(request, spec, plan), *others)
-    own = None if champion is None else tuple(map(named_configuration, champion.candidates))
-    return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes, own)
+    names = None if champion is None else tuple(map(named_configuration, champion.candidates))
+    return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes, names)
 
 
 def _planned_trials(spec: SweepSpec, plan: Plan) -> Iterator[PlannedTrial]:

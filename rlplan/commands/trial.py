@@ -143,8 +143,8 @@ class TrialStanding(Answer):
         size = f"n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{axes}"
         recipe = f"recipe {details['recipe']}, learning rate {rate(row.learning_rate)}, seed {row.seed}"
         above += canvas.lines(f"{size}, {recipe}; {self.workload}")
-        taken = f"It has taken {hours(row.gpu_hours_spent)} GPU-hours."
-        above += canvas.lines(f"{_outlook(row, details['metric'])} {taken}")
+        spent = f"It has taken {hours(row.gpu_hours_spent)} GPU-hours."
+        above += canvas.lines(f"{_outlook(row, details['metric'])} {spent}")
         if row.scores:
             blocks = BLOCKS if canvas.unicode else PLAIN_BLOCKS
             above.append(canvas.line(sparkline([point.score for point in row.scores], SPARKLINE, blocks), "cyan"))

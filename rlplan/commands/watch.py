@@ -88,7 +88,7 @@ def followed(
     A log that cannot be read yet, since nothing is in it, is waited for; `say` hears of it.
     """
     run = Path(request.run)
-    known: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     before: int | None = None
     first, lacking = True, "no validation is in it"
     while True:
@@ -97,7 +97,7 @@ def followed(
         held, before = int(size is not None and size != before), size
         try:
             tables = read_table(run)
-            events = _looked(tables, request, known, held)
+            events = _looked(tables, request, counts, held)
             if events:
                 events[-1] = replace(events[-1], progress=_progress(run, tables, request))
         except InputError as error:
@@ -126,7 +126,7 @@ def _unended(run: Path) -> int | None:
 
 
 def _looked(
-    tables: Sequence[Table], request: WatchRequest, known: dict[tuple[str, str], int], held: int
+    tables: Sequence[Table], request: WatchRequest, counts: dict[tuple[str, str], int], held: int
 ) -> list[WatchEvent]:
     """Return what is new in a log, without its newest validation where that is `held` back.
 
@@ -136,7 +136,7 @@ def _looked(
     refusals: list[InputError] = []
     for table in tables:
         try:
-            events += _events(table, request, known, held)
+            events += _events(table, request, counts, held)
         except InputError as refusal:
             refusals.append(refusal)
     if len(refusals) == len(tables):
@@ -155,14 +155,14 @@ def _progress(run: Path, tables: Sequence[Table], request: WatchRequest) -> Prog
     return None
 
 
-def _events(table: Table, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> Iterator[WatchEvent]:
-    """Yield what is new of one table: `known` holds how many validations of each curve and series were told."""
+def _events(table: Table, request: WatchRequest, counts: dict[tuple[str, str], int], held: int) -> Iterator[WatchEvent]:
+    """Yield what is new of one table: `counts` holds how many validations of each curve and series were told."""
     of_updates = _of_updates(table)
     for curve in curves_of(table, x=request.x, y=request.y, by=request.by, percent=request.percent):
         measured = curve.evaluated_on(request.answers) if request.answers is not None else _with_errors(curve, table)
         scored = _scored(measured, table)
         scored = scored[: len(scored) - held]
-        reported = known.get((curve.name, curve.y_name), 0)
+        reported = counts.get((curve.name, curve.y_name), 0)
         before = max(0, reported - 1)
         warnings = dict(enumerate(falls(scored, before), start=before))
         for number in range(reported, len(scored)):
@@ -176,7 +176,7 @@ def _events(table: Table, request: WatchRequest, known: dict[tuple[str, str], in
                 remaining_gain_alone(measured, request.end) if newest and request.end is not None else None,
                 curve.notes if number == 0 else (),
             )
-        known[curve.name, curve.y_name] = max(reported, len(scored))
+        counts[curve.name, curve.y_name] = max(reported, len(scored))
         if of_updates is not None:
             yield WatchEvent(curve.name, curve.x_name, None, of_updates)
             of_updates = None

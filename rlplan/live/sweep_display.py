@@ -72,7 +72,7 @@ def news(session: Session, sweep_id: int, picture: Picture, since: Position) -> 
 def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], since: Position) -> list[Event]:
     of_sweep = Segment.trial_id.in_(select(Trial.id).where(Trial.sweep_id == sweep_id))
     firsts = select(func.min(Segment.id)).where(of_sweep).group_by(Segment.trial_id, Segment.attempt)
-    wanted = (
+    query = (
         select(Segment, Segment.id.in_(firsts))
         .where(of_sweep, or_(Segment.id > since.segment, Segment.id.in_(since.open_segments)))
         .order_by(Segment.id)
@@ -82,7 +82,7 @@ def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], sinc
     started = session.execute(starts.where(Decision.number > since.decision)).all()
     decided = {trial: seen["to_step"] for trial, seen in started if "to_step" in seen}
     events = []
-    for segment, first in session.execute(wanted):
+    for segment, first in session.execute(query):
         trial = trials[segment.trial_id]
         if segment.id > since.segment and first:
             begun = f"starts, up to step {steps(decided.get(segment.trial_id, segment.to_step))}"
@@ -105,14 +105,14 @@ def _committed(segment: Segment, trial: TrialRow) -> str:
 
 
 def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], since: Position) -> list[Event]:
-    wanted = (
+    query = (
         select(Transition)
         .join(Trial, Trial.id == Transition.trial_id)
         .where(Trial.sweep_id == sweep_id, Transition.id > since.transition, Transition.to_state.in_(_REPORTED))
         .order_by(Transition.id)
     )
     events = []
-    for move in session.scalars(wanted):
+    for move in session.scalars(query):
         trial = trials[move.trial_id]
         kind = trial.failure_class if move.to_state is TrialState.FAILED else None
         failure = "" if kind is None or move.reason.startswith(kind) else f"{kind}: "

@@ -35,21 +35,21 @@ def followed(drive: "Callable[..., Finished]", database: str) -> "Finished":
 
     Until the sweep is stored an interrupt ends everything at once; from then on the first lets what runs be saved.
     """
-    named: list[str] = []
+    names: list[str] = []
     display = choose_display()
     try:
         with Interrupts() as interrupts, Follower(database, display) as follower:
 
             def began(sweep: str) -> None:
-                named.append(sweep)
+                names.append(sweep)
                 interrupts.announce = display.stopping
                 interrupts.patient = True
                 follower.begin(sweep)
 
             return drive(interrupts=interrupts, began=began)
     except KeyboardInterrupt:
-        if named:
-            tell(stopped(named[-1], database))
+        if names:
+            tell(stopped(names[-1], database))
         raise
 
 

@@ -110,8 +110,8 @@ def decision_lines(picture: Picture, most: int = SHOWN_DECISIONS) -> list[str]:
 
     def render(each: Decision) -> str:
         # A reason that names the cell itself needs no name before it.
-        named = each.trial is None or cells.get(each.trial, each.trial) in each.reason
-        return f"{each.number:>{digits}} {each.action}{'' if named else f' {each.trial}'}: {each.reason}"
+        names_trial = each.trial is None or cells.get(each.trial, each.trial) in each.reason
+        return f"{each.number:>{digits}} {each.action}{'' if names_trial else f' {each.trial}'}: {each.reason}"
 
     return [heading, *map(render, last)]
 

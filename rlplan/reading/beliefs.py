@@ -59,8 +59,8 @@ def _rows(session: Session, location: str, sweep: Sweep) -> Rows | Beliefs:
     """Return what the answer rests on, or that it cannot be read."""
     pilots = pilots_of(session, sweep)
     try:
-        own = stored_in(session, location, sweep.name)
-        return own, None if pilots.id == sweep.id else stored_in(session, location, pilots.name)
+        board = stored_in(session, location, sweep.name)
+        return board, None if pilots.id == sweep.id else stored_in(session, location, pilots.name)
     except (NotFoundError, StoreUnavailableError):
         raise
     except (InputError, StoreError) as error:

@@ -36,8 +36,8 @@ def decisions_of(
 ) -> tuple[Decision, ...]:
     """Return the decisions of a sweep, oldest first: all of which so much holds, or the newest of them."""
     columns = (Row.number, Row.at, Row.action, Trial.name, Row.reason, Row.seen, Row.alternatives)
-    wanted = select(*columns).outerjoin(Trial, Trial.id == Row.trial_id).where(Row.sweep_id == sweep_id, *where)
-    rows = session.execute(wanted.order_by(Row.number.desc()).limit(newest))
+    query = select(*columns).outerjoin(Trial, Trial.id == Row.trial_id).where(Row.sweep_id == sweep_id, *where)
+    rows = session.execute(query.order_by(Row.number.desc()).limit(newest))
     return tuple(Decision(*row) for row in rows)[::-1]
 
 
@@ -58,8 +58,8 @@ def chosen_decisions(
             raise UnknownNameError("trial", trial, names or ["none yet"])
         where.append(Trial.name == trial)
     if action is not None:
-        taken = session.scalars(select(Row.action).where(Row.sweep_id == sweep_id).distinct())
-        where.append(Row.action.in_(chosen_names(action, "action", {*ACTIONS, *taken})))
+        actions = session.scalars(select(Row.action).where(Row.sweep_id == sweep_id).distinct())
+        where.append(Row.action.in_(chosen_names(action, "action", {*ACTIONS, *actions})))
     if since is not None:
         where.append(Row.at >= moment(since, now))
     return decisions_of(session, sweep_id, *where, newest=last)

@@ -222,8 +222,8 @@ class Record:
 
 def record_of(session: Session) -> Record | None:
     """Return the record; None where no final run has ended."""
-    wanted = select(Decision.seen).where(Decision.action == ENDING, Decision.sweep_id.in_(select(Final.sweep_id)))
-    ends = list(session.scalars(wanted))
+    query = select(Decision.seen).where(Decision.action == ENDING, Decision.sweep_id.in_(select(Final.sweep_id)))
+    ends = list(session.scalars(query))
     if not ends:
         return None
     prices = [end["gpu_hours"] / end["priced_so_far"] for end in ends if end["priced_so_far"] > 0]

@@ -258,18 +258,18 @@ def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
     """Compare a validation's standard error with what lies between the two best allocations at the target."""
     scored = [trial for trial in trials if trial.scores]
     errors = [trial.scores[-1].standard_error for trial in scored]
-    known = [error for error in errors if error is not None]
-    if scored and not known:
+    measured = [error for error in errors if error is not None]
+    if scored and not measured:
         yield Flag(Health.MIND, "the scores come without a standard error: their noise is estimated from their jumps")
     best: dict[Configuration, float] = {}
     for trial in scored:
         if trial.forecast:
             key = Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
             best[key] = max(best.get(key, 0.0), trial.forecast.mean)
-    if not known or len(best) < 2:
+    if not measured or len(best) < 2:
         return
     first, second = sorted(best.values(), reverse=True)[:2]
-    error, gap = statistics.median(known), first - second
+    error, gap = statistics.median(measured), first - second
     if error > max(gap, EQUIVALENCE_MARGIN):
         yield Flag(
             Health.MIND,

@@ -67,10 +67,10 @@ def launch(board: SweepState, sweep: str, database: str, chosen: Final, astray: 
         note = f"{longest.trial} in {longest.folder} has made {longest.step:,} updates already: it is the final run"
         return Launch(None, 0.0, longest, note)
     n, B, _ = chosen.configuration
-    named = ("--allocation", f"n={n},B={B}") if chosen.by_name else ()
+    flag = ("--allocation", f"n={n},B={B}") if chosen.by_name else ()
     typed = typed_here(database)
     where = () if SECRET in database or typed == DEFAULT_DATABASE else ("--db", typed)
-    command = ("rlplan", "launch", sweep, *named, *where)
+    command = ("rlplan", "launch", sweep, *flag, *where)
     machine = None if spec.training.trainer is None else spec.training.machine
     if machine is not None and spec.final_gpus is not None:
         machine = machine.model_copy(update={"gpus": spec.final_gpus, "nodes": spec.final_nodes})

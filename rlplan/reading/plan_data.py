@@ -218,9 +218,9 @@ def new_plan(
     proposal: Proposal, config: dict[str, Any], taken_for_granted: list[Assumption], rlplan_version: str
 ) -> schema.Plan:
     """Return the row of a plan."""
-    known = plain(PlanData(proposal, "", taken_for_granted))
-    names = [name for name in schema.Plan.__table__.columns.keys() if name in known]  # noqa: SIM118 (no mapping)
-    return schema.Plan(config=config, rlplan_version=rlplan_version, **{name: known[name] for name in names})
+    document = plain(PlanData(proposal, "", taken_for_granted))
+    names = [name for name in schema.Plan.__table__.columns.keys() if name in document]  # noqa: SIM118 (no mapping)
+    return schema.Plan(config=config, rlplan_version=rlplan_version, **{name: document[name] for name in names})
 
 
 def _hardware(proposal: Proposal) -> dict[str, Any]:
@@ -240,9 +240,9 @@ def new_candidates(proposal: Proposal) -> list[schema.Candidate]:
     columns = schema.Candidate.__table__.columns.keys()
     rows = []
     for candidate in proposal.candidates:
-        known = plain(CandidateData(candidate))
-        score = known.pop("expected_score")
-        row = {name: known[name] for name in columns if name in known and name != "axes"}
+        document = plain(CandidateData(candidate))
+        score = document.pop("expected_score")
+        row = {name: document[name] for name in columns if name in document and name != "axes"}
         row |= {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]}
         rows.append(schema.Candidate(axes=candidate.axes, recipe=candidate.cell.variant.traits.name, **row))
     return rows

@@ -130,10 +130,10 @@ def _named(session: Session, name: str | None) -> tuple[str, Sweep | None]:
     sweep = sweep and pilots_of(session, sweep)
     if sweep is not None:
         return session.scalars(select(Plan.name).where(Plan.id == sweep.plan_id)).one(), sweep
-    known = list(session.scalars(select(Plan.name).order_by(Plan.id)))
-    if name is not None and name not in known:
+    plans = list(session.scalars(select(Plan.name).order_by(Plan.id)))
+    if name is not None and name not in plans:
         sweeps = session.scalars(select(Sweep.name).order_by(Sweep.id))
-        raise NotFoundError(missing("sweep or plan", name, [*known, *sweeps]))
+        raise NotFoundError(missing("sweep or plan", name, [*plans, *sweeps]))
     plan = plan_named(session, name)
     return plan.name, session.scalar(newest.where(Sweep.plan_id == plan.id))
 

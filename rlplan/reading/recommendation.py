@@ -58,10 +58,10 @@ def usual_among(ranked: Iterable[Ranked], config: Mapping[str, Any]) -> tuple[Ra
 
 def usual_sentence(usual: Choice | RankedRow, chosen: Choice | RankedRow) -> str:
     """Say where it should end with the same GPU-hours."""
-    named = f"The usual choice, {named_configuration(_of(usual))}, is"
+    text = f"The usual choice, {named_configuration(_of(usual))}, is"
     if _of(usual) == _of(chosen):
-        return f"{named} the one to run."
-    return f"{named} expected at {interval(usual.expected_score, usual.score_low, usual.score_high)}."
+        return f"{text} the one to run."
+    return f"{text} expected at {interval(usual.expected_score, usual.score_low, usual.score_high)}."
 
 
 def _of(row: Choice | RankedRow) -> Configuration:
@@ -198,15 +198,15 @@ def recommended(
     `target` asks for another final run; `budget` for what a whole budget leaves to it after what the pilots spent.
     """
     with open_store(database, read_only=True) as store, store.read() as session:
-        known = stored_in(session, store.location, pilots_of(session, sweep_named(session, sweep)).name)
+        origin = stored_in(session, store.location, pilots_of(session, sweep_named(session, sweep)).name)
         finals = [
             (row, session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one())
-            for _, row in finals_of(session, known.sweep.id)
+            for _, row in finals_of(session, origin.sweep.id)
         ]
-    recommendation = recommended_for(known, _final(known.board, budget, target))
+    recommendation = recommended_for(origin, _final(origin.board, budget, target))
     chosen = recommendation.best.configuration
-    own = [row.name for row, trial in finals if row.status not in ENDED or configuration_of(trial) == chosen]
-    return replace(recommendation, final=own[-1] if own and not recommendation.asked_for else None)
+    runs = [row.name for row, trial in finals if row.status not in ENDED or configuration_of(trial) == chosen]
+    return replace(recommendation, final=runs[-1] if runs and not recommendation.asked_for else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,34 +248,34 @@ def stored_in(session: Session, location: str, sweep: str | None) -> Stored:
 
 
 def recommended_for(
-    known: Stored, target_gpu_hours: float | None = None, joint: JointDraws | None = None
+    origin: Stored, target_gpu_hours: float | None = None, joint: JointDraws | None = None
 ) -> Recommended:
     """Return the answer that is stored, or that of another final run; who has fitted the curves gives the `joint`."""
-    board = known.board
-    saved = known.answer if target_gpu_hours is None else None
+    board = origin.board
+    saved = origin.answer if target_gpu_hours is None else None
     answer = None if saved is None else restored(saved.details, left_out_of(saved.ranking))
     if not board.trials:
         raise NotFoundError(
-            f"{known.sweep.name} has no pilots, and so nothing is recommended: `rlplan status {known.sweep.name}` "
+            f"{origin.sweep.name} has no pilots, and so nothing is recommended: `rlplan status {origin.sweep.name}` "
             "shows its final run"
         )
     if answer is None:
         saved, answer = None, answer_of(board, target_gpu_hours, joint)
     chosen = answer.chosen
-    ended = saved is not None and not saved.so_far and known.sweep.status in ENDED
+    ended = saved is not None and not saved.so_far and origin.sweep.status in ENDED
     final = Final(chosen.configuration, chosen.update_steps, chosen.gpu_hours, by_name=not ended)
     return Recommended(
-        sweep=known.sweep.name,
-        status=known.sweep.status,
-        policy=known.sweep.policy,
+        sweep=origin.sweep.name,
+        status=origin.sweep.status,
+        policy=origin.sweep.policy,
         pilot_gpu_hours=board.spec.pilot_gpu_hours,
         spent_gpu_hours=board.ledger.charged,
         answer=answer,
-        launch=launch(board, known.sweep.name, known.database, final, known.astray),
+        launch=launch(board, origin.sweep.name, origin.database, final, origin.astray),
         kept=saved,
-        usual=usual_among(answer.ranked, known.plan.config),
+        usual=usual_among(answer.ranked, origin.plan.config),
         asked_for=target_gpu_hours is not None,
-        database=typed_here(known.database),
+        database=typed_here(origin.database),
     )
 
 

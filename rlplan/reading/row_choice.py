@@ -45,9 +45,9 @@ class SortKey(Generic[Row]):
     largest_first: bool = False
 
 
-def chosen_names(given: str | None, kind: str, known: Iterable[str]) -> frozenset[str]:
+def chosen_names(text: str | None, kind: str, known: Iterable[str]) -> frozenset[str]:
     """Read names with commas between them; each must be known, and none stands for all."""
-    names = names_in(given or "")
+    names = names_in(text or "")
     allowed = list(known)
     by_folded = {name.casefold(): name for name in allowed}
     for name in names:
@@ -70,10 +70,10 @@ def ordered(
     return [*sorted(with_value, key=key.of, reverse=key.largest_first != reverse), *without]
 
 
-def conditions(given: str | None) -> dict[str, frozenset[str]]:
+def conditions(text: str | None) -> dict[str, frozenset[str]]:
     """Read `name=value` pairs with commas between them; a name that stands twice may have either value."""
     texts: dict[str, frozenset[str]] = {}
-    for part in names_in(given or ""):
+    for part in names_in(text or ""):
         name, equals, value = (side.strip() for side in part.partition("="))
         if not (name and equals and value):
             raise InputError(f"--where '{part}' is no condition: write NAME=VALUE, such as n=16,recipe=dapo")
@@ -83,16 +83,16 @@ def conditions(given: str | None) -> dict[str, frozenset[str]]:
 
 
 def fulfilling(
-    rows: Sequence[Row], wanted: Mapping[str, frozenset[str]], columns: Mapping[str, Callable[[Row], Any]]
+    rows: Sequence[Row], texts: Mapping[str, frozenset[str]], columns: Mapping[str, Callable[[Row], Any]]
 ) -> list[Row]:
     """Return the rows that have one of the wanted values in each of the columns named."""
-    for name in wanted:
+    for name in texts:
         if name not in columns:
             raise UnknownNameError("column in --where", name, {*columns, *SHORT})
     return [
         row
         for row in rows
-        if all(any(_same(columns[name](row), text) for text in values) for name, values in wanted.items())
+        if all(any(_same(columns[name](row), text) for text in values) for name, values in texts.items())
     ]
 
 

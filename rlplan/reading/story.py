@@ -105,18 +105,18 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
 
 def _segments(session: Session, sweep_id: int, memory: Memory) -> tuple[SegmentRow, ...]:
     """Return the segments of a sweep in the order of their start; those that had ended are not read again."""
-    upto, known = _remembered(memory, "segments", sweep_id)
+    upto, remembered = _remembered(memory, "segments", sweep_id)
     found = segments_of(session, Trial.sweep_id == sweep_id, Segment.id > upto)
     ended = list(takewhile(lambda row: row[1].ended_at is not None, found.items()))
     if ended:
-        memory["segments"] = (sweep_id, ended[-1][0]), (*known, *(segment for _, segment in ended))
-    return tuple(sorted((*known, *found.values()), key=lambda row: row.started_at))
+        memory["segments"] = (sweep_id, ended[-1][0]), (*remembered, *(segment for _, segment in ended))
+    return tuple(sorted((*remembered, *found.values()), key=lambda row: row.started_at))
 
 
 def _decisions(session: Session, sweep_id: int, memory: Memory) -> tuple[Decision, ...]:
     """Return the decisions of a sweep, which never change: known ones are not read again."""
-    upto, known = _remembered(memory, "decisions", sweep_id)
-    found = (*known, *decisions_of(session, sweep_id, Row.number > upto))
+    upto, remembered = _remembered(memory, "decisions", sweep_id)
+    found = (*remembered, *decisions_of(session, sweep_id, Row.number > upto))
     if found:
         memory["decisions"] = (sweep_id, found[-1].number), found
     return found

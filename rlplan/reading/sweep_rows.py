@@ -112,9 +112,9 @@ def stored_answer(session: Session, sweep_id: int) -> StoredAnswer | None:
     row = session.scalar(newest)
     if row is None:
         return None
-    wanted = select(Ranking).where(Ranking.recommendation_id == row.id).order_by(Ranking.rank)
+    query = select(Ranking).where(Ranking.recommendation_id == row.id).order_by(Ranking.rank)
     return StoredAnswer(
-        ranking=tuple(RankedRow(**_fields(stored, RankedRow)) for stored in session.scalars(wanted)),
+        ranking=tuple(RankedRow(**_fields(stored, RankedRow)) for stored in session.scalars(query)),
         **_fields(row, StoredAnswer, without="ranking"),
     )
 
@@ -142,13 +142,13 @@ def trial_rows(
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
     """Return the trials in the order of their planning, and when the last of them changed."""
     columns = [getattr(Trial, field.name) for field in fields(TrialRow) if field.name not in WORKED_OUT]
-    wanted = (
+    query = (
         select(*columns, Candidate.pilot_steps, Trial.updated_at)
         .outerjoin(Candidate, Candidate.id == Trial.candidate_id)
         .where(Trial.sweep_id == sweep_id)
         .order_by(Trial.id)
     )
-    rows = session.execute(wanted).all()
+    rows = session.execute(query).all()
     present, points = present_attempts(rows, totals), reached(session, sweep_id)
     remember_scores(session, present, points, memory, metric)
     forecasts = _forecasts(session, sweep_id)
@@ -172,9 +172,9 @@ def trial_rows(
 
 def segments_of(session: Session, *where: ColumnElement[bool]) -> dict[int, SegmentRow]:
     """Return the segments of which so much holds by their ids, in the order of these."""
-    own = [getattr(Segment, field.name) for field in fields(SegmentRow)[2:]]
-    wanted = select(Segment.id, Segment.trial_id, Trial.name, *own).join(Trial, Trial.id == Segment.trial_id)
-    return {number: SegmentRow(*row) for number, *row in session.execute(wanted.where(*where).order_by(Segment.id))}
+    columns = [getattr(Segment, field.name) for field in fields(SegmentRow)[2:]]
+    query = select(Segment.id, Segment.trial_id, Trial.name, *columns).join(Trial, Trial.id == Segment.trial_id)
+    return {number: SegmentRow(*row) for number, *row in session.execute(query.where(*where).order_by(Segment.id))}
 
 
 def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:

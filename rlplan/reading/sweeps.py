@@ -22,8 +22,8 @@ MOST = 10
 
 def unrun_plans(session: Session) -> Sequence[Plan]:
     """Return the plans that no sweep has run, the newest first; no more than one would look through."""
-    wanted = select(Plan).options(selectinload(Plan.candidates)).where(~exists().where(Sweep.plan_id == Plan.id))
-    return session.scalars(wanted.order_by(Plan.id.desc()).limit(MOST)).all()
+    query = select(Plan).options(selectinload(Plan.candidates)).where(~exists().where(Sweep.plan_id == Plan.id))
+    return session.scalars(query.order_by(Plan.id.desc()).limit(MOST)).all()
 
 
 def about_plan(plan: Plan) -> str:
@@ -53,10 +53,10 @@ def plan_meant(session: Session, name: str | None) -> Plan | None:
     ran = select(Sweep.id) if name is None else select(Sweep.id).where(Sweep.name == name)
     if session.scalar(ran.limit(1)) is not None:
         return None
-    wanted = select(Plan).options(selectinload(Plan.candidates))
+    query = select(Plan).options(selectinload(Plan.candidates))
     if name is not None:
-        wanted = wanted.where(Plan.name == name)
-    plan = session.scalar(wanted.order_by(Plan.id.desc()).limit(1))
+        query = query.where(Plan.name == name)
+    plan = session.scalar(query.order_by(Plan.id.desc()).limit(1))
     if plan is None and name is not None:
         names = [*session.scalars(select(Plan.name).order_by(Plan.id)), *session.scalars(select(Sweep.name))]
         raise NotFoundError(missing("sweep or plan", name, names))
@@ -177,8 +177,8 @@ def _trials(session: Session, sweeps: Collection[int]) -> dict[int, tuple[int, .
         return func.sum(case((Trial.state == state, 1), else_=0))
 
     columns = (Trial.sweep_id, func.count(), counted(TrialState.RUNNING), counted(TrialState.FAILED))
-    wanted = select(*columns).where(Trial.sweep_id.in_(sweeps)).group_by(Trial.sweep_id)
-    return {sweep: tuple(counts) for sweep, *counts in session.execute(wanted)}
+    query = select(*columns).where(Trial.sweep_id.in_(sweeps)).group_by(Trial.sweep_id)
+    return {sweep: tuple(counts) for sweep, *counts in session.execute(query)}
 
 
 def _answers(session: Session, sweeps: Collection[int]) -> dict[int, Recommendation]:

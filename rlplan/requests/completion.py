@@ -67,11 +67,11 @@ ranked_states = some_of(*STATES, "proposed")  # of allocations
 actions = some_of(*ACTIONS)  # what a decision can be
 
 
-def _known(module: str, function: str, *given: str, several: bool = False) -> Offer:
+def _known(module: str, function: str, *arguments: str, several: bool = False) -> Offer:
     """Offer what comes along, as a function of a module lists it; several also behind others and a comma."""
 
     def offer(incomplete: str) -> list[str]:
-        names = getattr(import_module(module), function)(*given)
+        names = getattr(import_module(module), function)(*arguments)
         return (_listed if several else _beginning)(incomplete, names)
 
     return offer
@@ -89,8 +89,8 @@ def _beginning(incomplete: str, names: list[str] | tuple[str, ...]) -> list[str]
 
 def _listed(incomplete: str, names: list[str] | tuple[str, ...]) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
-    given = before.split(",")
-    return [f"{before}{comma}{name}" for name in names if name.startswith(last) and name not in given]
+    names_before = before.split(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last) and name not in names_before]
 
 
 def _read(context: typer.Context, query: str, *values: str | None) -> list[str]:

@@ -158,14 +158,14 @@ def command(request: type[Request]) -> Callable[..., int]:
     name = request.__name__.removesuffix("Request").lower()
     module = f"rlplan.commands.{request.ANSWERED or name}"
 
-    def run(context: typer.Context, **given: Any) -> int:
-        format = given.pop("format") if request.PRINTS else Format.TABLE
-        explain = given.pop("explain", False)
+    def run(context: typer.Context, **values: Any) -> int:
+        format = values.pop("format") if request.PRINTS else Format.TABLE
+        explain = values.pop("explain", False)
         from rlplan.wording.screen import Invocation  # noqa: PLC0415 (opens the way to the store)
 
-        asked = request(**given)
-        answer = import_module(module).answer(asked)
-        called = Invocation(tuple(context.find_root().obj or ()), given.get("db", DEFAULT_DATABASE), explain)
+        question = request(**values)
+        answer = import_module(module).answer(question)
+        called = Invocation(tuple(context.find_root().obj or ()), values.get("db", DEFAULT_DATABASE), explain)
         return 0 if answer is None else answer.emit(format, called)
 
     run.__name__, run.__doc__ = name, request.__doc__

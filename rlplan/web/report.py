@@ -33,7 +33,7 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
     """Return the plan's sections as HTML; its rows are read meanwhile."""
     candidates = sorted(plan.candidates, key=lambda candidate: candidate.rank)
     pilots = [row for row in candidates if row.pilot_steps]
-    known = [v for row in candidates for v in (row.score_low, row.expected_score, row.score_high) if v is not None]
+    ends = [v for row in candidates for v in (row.score_low, row.expected_score, row.score_high) if v is not None]
     shown: dict[str, Any] = {
         "plan": plan,
         "candidates": candidates,
@@ -51,9 +51,9 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         ),
         "command": command("sweep", plan.name, database),
         "variants": plan_maps(candidates) if candidates else (),
-        "scored": bool(known),
-        "low": min(known, default=0.0),
-        "high": max(known, default=1.0),
+        "scored": bool(ends),
+        "low": min(ends, default=0.0),
+        "high": max(ends, default=1.0),
         "first": FIRST_ROWS,
         "said": format_axes,
         "with_axes": any(candidate.axes for candidate in candidates),

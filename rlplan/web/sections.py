@@ -202,21 +202,21 @@ INTERVAL = ("score_low", "expected_score", "score_high")
 RankedLine = dict[str, Any]
 
 
-def _line(configuration: Configuration, rank: int | None, of: object = None, **known: Any) -> RankedLine:
+def _line(configuration: Configuration, rank: int | None, of: object = None, **values: Any) -> RankedLine:
     """Return a row with what a choice or a stored row knows, None where that is nothing."""
     named = {"configuration": configuration, "axes": format_axes(configuration.axes), "rank": rank}
-    return {**named, **{name: getattr(of, name, None) for name in KNOWN}, **known}
+    return {**named, **{name: getattr(of, name, None) for name in KNOWN}, **values}
 
 
 def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
     answer = answer_in(beliefs) or (story.picture.answer if beliefs is None else None)
     lines = list(_lines(story, beliefs))
-    known = [line[name] for line in lines for name in INTERVAL if line[name] is not None]
+    ends = [line[name] for line in lines for name in INTERVAL if line[name] is not None]
     return {
         "lines": lines,
-        "low": min(known, default=0.0),
-        "high": max(known, default=1.0),
+        "low": min(ends, default=0.0),
+        "high": max(ends, default=1.0),
         "with_axes": any(line["axes"] for line in lines),
         "believed": answer_in(beliefs) is not None,
         "target": answer.target_gpu_hours if answer is not None else story.target_gpu_hours,

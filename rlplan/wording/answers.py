@@ -237,9 +237,9 @@ class Answer:
 
     def __str__(self) -> str:
         called = Invocation((), getattr(self, "database", DEFAULT_DATABASE), explain=True)
-        asked = getattr(self, "DRAWN", type(self).__module__).rpartition(".")[2].partition("_")[0]
+        verb = getattr(self, "DRAWN", type(self).__module__).rpartition(".")[2].partition("_")[0]
         call = type(self).python_call
-        calls = None if call is None else partial(call, asked=asked)
+        calls = None if call is None else partial(call, asked=verb)
         return drawn(lambda canvas: self.parts(called, canvas), WIDTH, python=calls).rstrip("\n")
 
 

@@ -76,8 +76,8 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
 
 
 def _facts(request: Request, resolved: Resolved, cell: PricedCell) -> list[OpenFact]:
-    traits, known = request.traits, request.coefficients
-    query = PriceQuery(request.workload, request.hardware, traits, *cell.key, known, cell.cost.placement)
+    traits, coefficients = request.traits, request.coefficients
+    query = PriceQuery(request.workload, request.hardware, traits, *cell.key, coefficients, cell.cost.placement)
     return facts_of(query, resolved.config.trainer.name, stated_facts(resolved))
 
 
@@ -127,10 +127,10 @@ def lengths_text(workload: Workload, traits: RecipeTraits) -> str:
 
 def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumption:
     value = lengths_text(request.workload, request.traits)
-    given = resolved.source("workload.mean_response_tokens")
-    if given != DEFAULT:
-        return Assumption("responses", value, given)
-    known = request.coefficients.length_log_sd
+    source = resolved.source("workload.mean_response_tokens")
+    if source != DEFAULT:
+        return Assumption("responses", value, source)
+    log_sd = request.coefficients.length_log_sd
     if request.coefficients.measured_lengths:
         return Assumption("responses", value, measured_lengths(request.coefficients))
 
@@ -140,9 +140,9 @@ def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumpt
         return step_cost(*terms, placement=cell.cost.placement).step_seconds
 
     config = resolved.config
-    named = length_name((config.axes.models or [config.workload.model])[0], request.workload.model.name)
-    kind = kind_of(named, thinking=not config.workload.no_thinking)
-    return Assumption("responses", value, asked_for_lengths(kind, known, price))
+    name = length_name((config.axes.models or [config.workload.model])[0], request.workload.model.name)
+    kind = kind_of(name, thinking=not config.workload.no_thinking)
+    return Assumption("responses", value, asked_for_lengths(kind, log_sd, price))
 
 
 def measured_lengths(coefficients: Coefficients) -> str:
@@ -200,8 +200,8 @@ def _model(request: Request, resolved: Resolved) -> Assumption:
     ]
     if len(labels) == 1:
         return Assumption("model", labels[0], resolved.source("workload.model"))
-    given = resolved.source("workload.mean_response_tokens") != DEFAULT
-    alike = f"{'lengths and ' if given else ''}pass rates are taken to be the same"
+    states_lengths = resolved.source("workload.mean_response_tokens") != DEFAULT
+    alike = f"{'lengths and ' if states_lengths else ''}pass rates are taken to be the same"
     return Assumption("models", f"{'; '.join(labels)}; {alike}", resolved.source("axes.models"))
 
 

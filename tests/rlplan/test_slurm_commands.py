@@ -71,6 +71,7 @@ def test_a_job_that_is_only_written_can_be_submitted_by_hand(
     screen = run(*SWEEP, "--dry-run").out
     by_hand = re.search(r"^  sbatch (\S+)", re.sub(r" \\\n +", " ", screen), re.MULTILINE)
     assert by_hand is not None, screen
+    assert "nothing was submitted." in screen
     assert Path(by_hand[1]).exists()
     assert run(*next_of(screen)[0][1:]).code == 0
 
