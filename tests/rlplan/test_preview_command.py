@@ -6,17 +6,11 @@ import pytest
 
 from budgets.errors import InputError
 from planner.view import Configuration
-from rlplan.commands.preview import (
-    FEWEST_DRAWS,
-    MOST_SECONDS,
-    PATIENCE_SECONDS,
-    PlayedWorld,
-    Preview,
-    UnpilotedWorld,
-)
+from rlplan.commands.preview import FEWEST_DRAWS, MOST_SECONDS, PATIENCE_SECONDS, Preview
 from rlplan.commands.preview import (
     answer as preview,
 )
+from rlplan.commands.preview_worlds import PlayedWorld, UnpilotedWorld
 from rlplan.requests.plan import PreviewRequest
 from rlplan.wording.command_lines import Format
 from rlplan.wording.screen import Invocation
