@@ -180,12 +180,12 @@ def rehearsal(findings: Iterable[Finding]) -> Findings:
     """Return what a rehearsal finds; a terminal shows what was found last until the answer is there."""
     if (console := live_console()) is None:
         return Findings(tuple(findings), rehearsed=True)
-    seen_so_far: list[Finding] = []
+    done: list[Finding] = []
     with console.status("rehearsing") as status:
         for finding in findings:
             status.update(f"{finding.what}: {finding.found}")
-            seen_so_far.append(finding)
-    return Findings(tuple(seen_so_far), rehearsed=True)
+            done.append(finding)
+    return Findings(tuple(done), rehearsed=True)
 
 
 def lines(findings: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":

@@ -307,7 +307,7 @@ def store_sweep(
             return [new_trial(spec, row, entry.axes, entry.learning_rate, entry.seed) for entry, row in rows]
 
         spec = spec_of(plan, choice)
-        sweep, placed, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
+        sweep, settings, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
         name = sweep.name
         for trial, entry in zip(stored, curves, strict=True):
             _store_training(session, trial, entry, problems, clock.now())
@@ -319,7 +319,7 @@ def store_sweep(
             trials[entry.run.path] = session.get_one(Trial, trial).name
     with store.read() as session:
         state = sweep_state(session, name)
-    board = Board(placed, state)
+    board = Board(settings, state)
     board.fresh |= set(board.trials)
     journal = Journal(store, state.sweep.id, driver, clock, len(state.trials))
     conclusions = Conclusions(Pool(), board, journal)

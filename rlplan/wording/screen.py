@@ -286,19 +286,19 @@ def one_screen(
     rows_of: Callable[[int], Iterable[Part]],
     below: Sequence[Part],
     canvas: Canvas,
-    wished: int | None = None,
+    number: int | None = None,
     most: int = ROWS,
     fewest: int = FEWEST_ROWS,
 ) -> Iterator[Part]:
     """Return an answer around rows, of which there are as many as are asked for, or as a screen has room for."""
-    rows = wished or most
+    rows = number or most
     console = harmless_console(width=canvas.width)
 
     @cache
     def room(rows: int) -> int:
         return SCREEN - text_of(console, [*above, *rows_of(rows), *below]).count("\n")
 
-    if not wished and rows > fewest and room(rows) < 0:
+    if not number and rows > fewest and room(rows) < 0:
         rows = max(fewest, rows + room(rows))  # as if each had one line
         while room(rows) > 0 and room(rows + 1) >= 0:
             rows += 1
