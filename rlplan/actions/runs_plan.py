@@ -26,6 +26,7 @@ from planner.scripts.differences import Entry
 from planner.scripts.records import LoggedRun, gpu_hours
 from planner.store import Store
 from planner.store.costs import replace_costs
+from planner.store.read_model import sweep_snapshot
 from planner.store.results import WHOLE, add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.sweeps import add_cost_records, move_trial, save_plan
@@ -42,6 +43,7 @@ from runner.sweep.journal import Journal
 from runner.sweep.plan import SweepChoice, new_trial, sweep_spec
 from runner.sweep.plan_rows import configuration_of
 from runner.sweep.spec import SweepSpec
+from runner.sweep.state import SweepState
 
 
 def given_plan(
@@ -318,8 +320,8 @@ def store_sweep(
             store_costs(session, entry, costs[entry.run.path])
             trials[entry.run.path] = session.get_one(Trial, trial).name
     with store.read() as session:
-        state = sweep_state(session, name)
-    board = Board(settings, state)
+        state = sweep_snapshot(session, name)
+    board = SweepState(settings, state)
     board.fresh |= set(board.trials)
     journal = Journal(store, state.sweep.id, driver, clock, len(state.trials))
     conclusions = Conclusions(Pool(), board, journal)
