@@ -24,7 +24,8 @@ from runner.tasks.tokenizers import character_tokenizer_files
 
 KEY = "tml-never-stored-anywhere"
 # So many rows at once, padded: nothing is then compiled twice, and no row depends on which others it goes with.
-ROWS = {"max_lora_adapters": 8, "max_lora_rank": 8, "train_micro_batch_size": 16, "sample_max_num_sequences": 16}
+# Adapters of trials that were killed stay until their sessions end: there is room for those of all tests.
+ROWS = {"max_lora_adapters": 24, "max_lora_rank": 8, "train_micro_batch_size": 16, "sample_max_num_sequences": 16}
 _SECONDS_TO_START = 180.0
 
 
