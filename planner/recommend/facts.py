@@ -153,9 +153,15 @@ def require_choice(facts: Facts, target_gpu_hours: float, *, further: bool = Fal
         raise NotFoundError(
             f"no recommendation: all {len(facts)} configurations have failed; `rlplan retry` runs them again"
         )
-    cheapest = min(fact.gpu_hours_per_step for fact in able)
-    begun = [fact.final.begun if further and fact.final else 0 for fact in able]
-    if all(fact.steps(target_gpu_hours) <= made for fact, made in zip(able, begun, strict=True)):
+    prices = [fact.final for fact in able if fact.final is not None] if further else []
+    if prices and all(price.length(target_gpu_hours).steps <= price.begun for price in prices):
+        cheapest = min(price.length(target_gpu_hours).least_gpu_hours for price in prices)
+        raise BudgetError(
+            f"{target_gpu_hours:.3g} GPU-hours do not pay for one update step of any configuration beyond its pilot: "
+            f"the cheapest takes {cheapest:.3g}, up to its first validation"
+        )
+    if all(fact.steps(target_gpu_hours) < 1 for fact in able):
+        cheapest = min(fact.gpu_hours_per_step for fact in able)
         raise BudgetError(
             f"{target_gpu_hours:.3g} GPU-hours do not pay for one update step of any configuration: the cheapest takes "
             f"{cheapest:.3g}"

@@ -77,10 +77,14 @@ def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path) -> None:
 
 def test_a_pilot_that_has_gone_all_the_way_is_the_final_run(run: Run, tmp_path: Path) -> None:
     path = ended(tmp_path / "rlplan.db", saved=True)
-    longest = max(trials(path), key=lambda trial: trial.step * trial.gpu_hours_per_step)
-    found = run.json("recommend", "--target", str(longest.gpu_hours_per_step * 3))
-    assert found["launch"]["command"] is None
-    assert "it is the final run" in found["launch"]["note"]
+    board = board_of(path)
+    longest = max(board.trials.values(), key=lambda trial: trial.step)
+    there = launch(board, SWEEP, str(path), Final(longest.configuration, longest.step, longest.gpu_hours_spent))
+    assert there.command is None
+    assert "it is the final run" in there.note
+    refused = run("recommend", "--target", str(longest.gpu_hours_per_step * 3))
+    assert refused.code == 4
+    assert "do not pay for one update step of any configuration beyond its pilot" in refused.err
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -72,9 +72,9 @@ def built(config: TrialConfig, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     return made
 
 
-def follower(made: train.Trial) -> callback.Follower:
+def follower(made: train.Trial) -> callback.RlplanCallback:
     """Return what follows a trial."""
-    return next(each for each in made.callback_handler.callbacks if isinstance(each, callback.Follower))
+    return next(each for each in made.callback_handler.callbacks if isinstance(each, callback.RlplanCallback))
 
 
 def generated(made: train.Trial, count: int = 4) -> dict[str, Any]:
