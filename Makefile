@@ -32,7 +32,7 @@ ONLY   :=  # of the long tests: a folder or a file
 export OMP_NUM_THREADS := 1  # two processes of two threads each only wait for each other
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-tinker test-trainers check format coverage bench bench-training bench-gpu bench-sweeps bench-stops bench-decisions bench-coverage bench-finals bench-bad-finals allocbench base-models docs clean
+.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-tinker test-trainers check format coverage bench bench-training bench-gpu bench-sweeps bench-stops bench-decisions evidence bench-coverage bench-finals bench-bad-finals allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -177,6 +177,9 @@ bench-stops: setup  ## measure what a stop, a dead driver or a wrong price loses
 REPEATS := 30
 bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)
 	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out build/decisions
+
+evidence: setup  ## your run alone, with rlplan and with others' rules, on the same GPU-hours: bench/results/evidence.md (two minutes)
+	$(BIN)/python -m bench.evidence
 
 bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots, of runs recommended and given up, and chances after plays (minutes)
 	-$(BIN)/python -m bench.coverage

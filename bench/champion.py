@@ -26,7 +26,7 @@ from planner.replay.play import play_whole
 from planner.replay.recorded import Recorded
 from planner.view import Champion, Configuration
 
-TERMS = Path(__file__).parent.parent / "planner" / "champion" / "pairs.toml"
+TERMS = Path(__file__).parent.parent / "planner" / "policy" / "pairs.toml"
 LOSS = 0.01
 PILOT_SHARE = 0.1  # of all GPU-hours, with which the grid is explored
 

@@ -12,10 +12,14 @@ from planner.rules import LOOK_SHARE
 from planner.view import Configuration, OpenCell, TrialView, has_curve
 
 NORMAL = NormalDist()
-BAR, ALARM_BAR = 0.8, 0.65  # P(a switch gains) from which it is made, while all is well and after an alarm
+# P(a switch gains) from which it is made, also after an alarm: at .65 usual champions lost .004. A lower rate where the
+# start is dead needs less.
+BAR, DEAD_BAR = 0.8, 0.65
 # Where the champion is far from what studies advise, or its rate is off the rule's, a gain need only be expected.
 FAR_BAR = 0.5
-LEAST_VALUE = 1e-4  # of score: less is nothing
+# Of score. What looks are expected to bring is more than they did bring: those that were expected to bring less cost
+# more than they brought (`bench.evidence`, each family played by what the others choose).
+LEAST_VALUE = 0.005
 LEAST_LOOK = 0.5  # of a look's length: what start-ups and the cap leave of one may be no less
 COARSE = 0.5  # of a look: scores that lie farther apart are not where looks should end
 ROUNDING = 1e-9
@@ -36,7 +40,14 @@ def bar_of(standing: Standing, challenger: Configuration) -> float:
     """Return the probability from which a challenger takes the champion's place."""
     if standing.usual is not None or toward_rule(standing, challenger):
         return FAR_BAR
-    return ALARM_BAR if standing.alarm else BAR
+    return DEAD_BAR if standing.is_dead and below_rate(standing, challenger) else BAR
+
+
+def below_rate(standing: Standing, challenger: Configuration) -> bool:
+    """Say whether a challenger has the champion's other settings and a lower learning rate."""
+    champion, other = rate_octaves(standing.champion.axes), rate_octaves(challenger.axes)
+    is_lower = champion is not None and other is not None and other < champion
+    return is_lower and same_but_rate(standing.champion, challenger)
 
 
 def toward_rule(standing: Standing, challenger: Configuration) -> bool:
