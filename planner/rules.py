@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from planner.tables import Count, Section
 
 USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
-CHALLENGER_SHARE = 0.05  # of all GPU-hours (cost a healthy champion .002 to .004 where it was measured)
+CHALLENGER_SHARE = 0.05  # of all GPU-hours at most: where no look is worth LEAST_VALUE none is spent
 EXPLORED_SHARE = 0.10  # of all GPU-hours, for pilots where the grid is explored: what that costs was measured with it
 ALARM_SHARE = 0.10  # of all GPU-hours, where the champion's start gives alarm
 PATIENCE_HOURS = 168.0  # a week: what a plan takes without being asked
