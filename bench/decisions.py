@@ -4,7 +4,7 @@
 
 A method may spend a share of the full grid's cost (one full run of each configuration) and then names a configuration;
 its regret is what that one falls short of the best at the target. This is about exploring the whole grid; what
-following rlplan brings a run, on the same GPU-hours for all, is bench/champion.py's. A simulated table is drawn anew
+following rlplan brings a run, on the same GPU-hours for all, is bench/evidence.py's. A simulated table is drawn anew
 for each repetition. The peers run their own code in an environment of their own
 (bench/deciding/README.md says how to make it), see each point when they have paid for it, and are counted with the best
 of their settings. What they answered is kept in --cache, so that a rerun plays ours alone.

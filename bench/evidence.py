@@ -2,9 +2,10 @@
 
     python -m bench.evidence [--champions usual random rates] [--plays 8] [--out bench/results/evidence.md]
 
-Tables, lengths and champions are those of `bench.champion`, each table played by terms that were fitted without its
-family. "Alone" trains the champion with all GPU-hours. Others' rules explore the grid with a tenth or three tenths of
-them, at whichever share they end higher on average; the chosen run goes on from its pilot's end with all that is left.
+Tables are AllocBench's (a family a task), PODS, and the unseen generators' (a family a generator), each played by
+terms that were fitted without its family. "Alone" trains the champion with all GPU-hours. Others' rules explore the
+grid with a tenth or three tenths of them, at whichever share they end higher on average; the chosen run goes on from
+its pilot's end with all that is left.
 `--advised` starts with the usual sizes at the rule's rate, as `propose` offers, with the champion's other axes. "In
 hindsight" is the configuration that ends highest with all GPU-hours.
 """
@@ -18,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 
-from bench.champion import LOSS, champions
+from bench.champion import champions
 from bench.deciding.ours import opened, seen_to_the_end
 from bench.deciding.pairs import Pairs, fit
 from bench.deciding.whole_tables import PARTS, WholeTable, whole_tables
@@ -27,6 +28,7 @@ from planner.replay.play import play_whole
 from planner.view import Axes, Champion, Configuration
 
 RULES = {"asha": "ASHA", "hyperband": "successive halving", "median": "median rule", "random": "random search"}
+LOSS = 0.01
 SHARES = (0.1, 0.3)  # of all GPU-hours, for pilots of others' rules
 OURS, ADVISED, HINDSIGHT = "rlplan", "rlplan --advised", "in hindsight"
 CHAMPIONS = {"usual": "a usual choice", "random": "any cell of the grid", "rates": "a usual choice at a wrong rate"}
@@ -161,8 +163,8 @@ def draw(results: Mapping[str, Mapping[str, Summary]], path: Path) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, len(results), figsize=(4 * len(results), 2.8), sharey=True)
-    for place, (kind, ways) in zip(axes, results.items(), strict=True):
+    figure, axes = plt.subplots(1, len(results), figsize=(4 * len(results), 2.8), sharey=True, squeeze=False)
+    for place, (kind, ways) in zip(axes[0], results.items(), strict=True):
         shown = {way.partition(",")[0]: row for way, row in ways.items() if way != HINDSIGHT}
         means, errors = [row.mean for row in shown.values()], [row.error or 0.0 for row in shown.values()]
         colours = ["#0072b2" if way in (OURS, ADVISED) else "#999999" for way in shown]
@@ -170,7 +172,7 @@ def draw(results: Mapping[str, Mapping[str, Summary]], path: Path) -> None:
         place.axvline(0, color="black", linewidth=0.8)
         place.set_title(CHAMPIONS[kind], fontsize=10)
         place.set_xlabel("score over the champion alone")
-    axes[0].invert_yaxis()
+    axes[0, 0].invert_yaxis()
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
 

@@ -155,7 +155,7 @@ def _rms(values: Vector, weights: Vector) -> float:
 
 def as_toml(fitted: Calibration) -> str:
     """Write a calibration as `pairs.toml` has it."""
-    lines = ["# Written by `python bench/champion.py --fit`; the terms are explained in calibration.py.", "[prior]"]
+    lines = ["# Written by `python -m bench.champion`; the terms are explained in calibration.py.", "[prior]"]
     lines += [f"quadratic = [{', '.join(f'{value:.5g}' for value in fitted.quadratic)}]"]
     lines += [f"sd = {fitted.sd:.4g}", f"other_axes_sd = {fitted.other_axes_sd:.4g}", f"rise = {fitted.rise:.4g}"]
     for look in fitted.looks:
