@@ -13,7 +13,8 @@ from budgets.errors import InputError, suggest
 from planner.tables import Section, flattened
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task, model_folder
-from runner.trainers.driver import Attempt
+from runner.trainers.checkpoints import IDENTITY
+from runner.trainers.driver import GATE, WAITING, Attempt
 from runner.trainers.job import save_steps, validation_steps
 from runner.trainers.launch import meeting_port
 
@@ -98,6 +99,13 @@ class CommandOptions(Section):
     own_ray: bool = Field(
         False, description="run on the head, in a Ray of the trial's own from the environment of [trainer] python"
     )
+
+    @field_validator("files")
+    @classmethod
+    def _leaves_ours_alone(cls, files: dict[str, str]) -> dict[str, str]:
+        if ours := sorted(files.keys() & {IDENTITY, GATE, WAITING}):
+            raise ValueError(f"[files] {', '.join(ours)}: rlplan writes that itself: take another name")
+        return files
 
     @field_validator("began")
     @classmethod

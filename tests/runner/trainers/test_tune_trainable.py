@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from budgets.errors import NotFoundError, TrainingError
-from planner.config.trainer import chosen_trainer
+from budgets.errors import InputError, NotFoundError, TrainingError
+from planner.config.trainer import TrainerChoice, chosen_trainer
 from planner.recipes import load_recipe
 from runner.backends import open_backend
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
+from runner.trainers.catalogue import driver_of
 from runner.training.trial import OpenTrial
 
 OWN = Path(__file__).parent / "own"
@@ -21,17 +22,21 @@ def in_the_users_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(OWN)
 
 
-def trained(folder: Path, trainable: str, *until: int) -> list[Point]:
-    """Train up to each step by a process of its own, which is then killed."""
-    config = TrialConfig(
+def configured(trainer: TrainerChoice | None) -> TrialConfig:
+    return TrialConfig(
         task=TaskChoice(name="sum-easy", reward="exact"),
         recipe=load_recipe("grpo"),
         rollouts_per_prompt=4,
         prompts_per_batch=2,
         learning_rate=0.01,
         validation=ValidationPlan(problems=8, samples=2, every_rollouts=16),
-        trainer=chosen_trainer(trainable, None),
+        trainer=trainer,
     )
+
+
+def trained(folder: Path, trainable: str, *until: int) -> list[Point]:
+    """Train up to each step by a process of its own, which is then killed."""
+    config = configured(chosen_trainer(trainable, None))
     folder.mkdir()
     points: list[Point] = []
     for step in until:
@@ -69,3 +74,12 @@ def test_one_that_ends_too_soon_is_told_of(tmp_path: Path) -> None:
 def test_one_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="nothing_here"):
         trained(tmp_path / "trial", "trainables:nothing_here", 2)
+
+
+def test_a_file_that_is_rlplans_own_is_refused(tmp_path: Path) -> None:
+    written = tmp_path / "own.toml"
+    command = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate} {to_step} {resume_from}"
+    written.write_text(f'command = "{command}"\n[files]\n"trial.json" = "{{}}"\n')
+    config = configured(chosen_trainer(str(written), None))
+    with pytest.raises(InputError, match=r"\[files\] trial.json: rlplan writes that itself"):
+        driver_of(config)
