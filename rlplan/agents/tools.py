@@ -143,7 +143,7 @@ def _tool(command: Any, *, runs: bool) -> CommandTool:
 
 def flag_name(parameter: Any) -> str:
     """Return what a person types: a flag without its dashes, or an argument's name."""
-    return str(max(parameter.opts, key=len)).lstrip("-").replace("-", "_")
+    return str(parameter.opts[0]).lstrip("-").replace("-", "_")
 
 
 def _schema(parameter: Any) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _texts(value: Any) -> list[str]:
 
 def _flag(parameter: Any, value: Any) -> Iterator[str]:
     """Yield a flag with its value; nothing of a switch that is off."""
-    long = max(parameter.opts, key=len)
+    long = parameter.opts[0]
     if isinstance(value, bool):
         yield from [long] if value else parameter.secondary_opts[:1]
         return

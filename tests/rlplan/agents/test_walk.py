@@ -32,7 +32,8 @@ def test_from_a_script_and_a_budget_to_the_line_that_starts_the_run(tmp_path: Pa
             checked = answer_of(await client.call_tool("check", {"files": ["run_grpo.sh"], **WORKLOAD}))
             plan = answer_of(await client.call_tool("propose", {"budget": 800, "pilot_fraction": 0.05, **STARTED}))
             ran = {"plan": plan["plan"], "trainer": "standin.toml", "folder": "runs"}
-            assert not (await client.call_tool("sweep", ran)).is_error
+            swept = await client.call_tool("sweep", ran)
+            assert not swept.is_error, swept.content
             with anyio.fail_after(PATIENCE):
                 while answer_of(await client.call_tool("status", {}))["status"] == "running":
                     await anyio.sleep(5)  # each look is a process
